@@ -1,0 +1,98 @@
+/**
+ * The Engine: runs one base model for many sessions. Callers above know nothing of how it computes.
+ *
+ * Rules that every engine keeps:
+ * - calls of one session are made one at a time and in order by the caller; sampling calls may overlap them and each other
+ * - work is done in bounded slices, so that sampling, training, cancels and heartbeats interleave
+ * - a failed or cancelled pass leaves the pending gradient as it was before the call
+ * - inputs are checked against the model (token range, context length) before any work
+ */
+import type {
+  AdamParams,
+  ComputeLogprobsResult,
+  ModelCard,
+  OptimStepResult,
+  PassOperation,
+  PassResult,
+  SampleResult,
+  SamplingOperation,
+  SessionSpec,
+  VersionId,
+} from '@loopwright/protocol';
+
+/** Everything about how a session is computed that could change bits; fixed at creation and recorded with it. */
+export interface ExecutionPlan {
+  readonly engine: string;
+  readonly runtimeVersion: string;
+  readonly threads: number;
+  readonly deterministic: boolean;
+  /** `apart`: adapters are inputs beside constant base weights. `merged`: the sampler's weights are its own. */
+  readonly samplerPath: 'apart' | 'merged';
+  /** Tokens at most in one micro-batch, padding included. */
+  readonly microBatchTokens: number;
+  /** Sequence lengths are padded to a multiple of this. */
+  readonly lengthMultiple: number;
+}
+
+export interface SessionOptions {
+  /** Plan of an earlier incarnation, when a session is rebuilt; absent for a new one. */
+  readonly plan?: ExecutionPlan;
+}
+
+/** Weights a sampling call reads: the base, or a version whose files lie in `directory` (a PEFT adapter, or a model for full training). */
+export type SamplerWeights =
+  | { readonly type: 'base' }
+  | { readonly type: 'version'; readonly id: VersionId; readonly directory: string };
+
+type SampleOperation = Extract<SamplingOperation, { type: 'sample' }>;
+type LogprobsOperation = Extract<SamplingOperation, { type: 'compute-logprobs' }>;
+export type SampleRequest = Omit<SampleOperation, 'type' | 'weights'> & { readonly weights: SamplerWeights };
+export type LogprobsRequest = Omit<LogprobsOperation, 'type' | 'weights'> & { readonly weights: SamplerWeights };
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** Called between slices with the share done, 0 to 1. */
+  readonly onProgress?: (done: number) => void;
+}
+
+/** Files written by a save, relative to the directory that was given. All are complete and fsynced when the call returns. */
+export interface SavedFiles {
+  readonly files: readonly string[];
+}
+
+export interface SessionCounters {
+  readonly step: number;
+  readonly pendingPasses: number;
+}
+
+export interface Engine extends AsyncDisposable {
+  readonly model: ModelCard;
+  /** Identity of this incarnation of the engine; changes when its process was restarted and all sessions are gone. */
+  readonly incarnation: string;
+
+  createSession(spec: SessionSpec, options?: SessionOptions): Promise<ExecutionPlan>;
+  /** Frees everything of a session; unknown names are fine. */
+  closeSession(name: string): Promise<void>;
+
+  /** Both kinds of pass; `forward` leaves gradients untouched. */
+  pass(session: string, operation: PassOperation, options?: CallOptions): Promise<PassResult>;
+  /** Applies the pending gradient and clears it; with no gradient it steps with zeros. */
+  optimStep(session: string, adam: AdamParams, options?: CallOptions): Promise<OptimStepResult>;
+  /** Drops the pending gradient. */
+  clearGradient(session: string): Promise<void>;
+
+  /** Writes sampler weights (PEFT adapter, or a model directory for full training) into the empty `directory`; with `merge` also `merged/`. Keeps them at hand under `version`. */
+  saveWeights(
+    session: string,
+    options: { version: VersionId; directory: string; merge: boolean } & CallOptions,
+  ): Promise<SavedFiles>;
+  /** As saveWeights, with optimizer state (moments, step) beside the weights. Pending gradients are not part of it. */
+  saveState(session: string, options: { version: VersionId; directory: string } & CallOptions): Promise<SavedFiles>;
+  /** Replaces weights (and moments and step, or clears them) and drops pending gradients. */
+  loadState(session: string, options: { directory: string; loadOptimizer: boolean } & CallOptions): Promise<void>;
+
+  sample(request: SampleRequest, options?: CallOptions): Promise<SampleResult>;
+  computeLogprobs(request: LogprobsRequest, options?: CallOptions): Promise<ComputeLogprobsResult>;
+  /** Brings weights into memory, so that the next sampling call starts at once. */
+  loadSampler(weights: SamplerWeights, options?: CallOptions): Promise<void>;
+}

@@ -1,0 +1,212 @@
+/** The error catalogue and the one error class: every code, its HTTP status, and whether trying again can help. */
+
+interface ErrorRow {
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly doc: string;
+}
+
+/** Every error code of the product. The docs page is generated from this table. */
+export const errorCatalogue = {
+  invalid_argument: {
+    status: 400,
+    retryable: false,
+    doc: 'A field of the request is missing, malformed or out of range.',
+  },
+  context_length_exceeded: {
+    status: 400,
+    retryable: false,
+    doc: 'Prompt plus new tokens do not fit the context of the model.',
+  },
+  unsupported_model: {
+    status: 400,
+    retryable: false,
+    doc: 'The architecture of the model is not one that the engine runs.',
+  },
+  model_invalid: {
+    status: 400,
+    retryable: false,
+    doc: 'The files of a model are missing, cut, of a wrong shape, or hold NaN.',
+  },
+  sequence_conflict: {
+    status: 400,
+    retryable: false,
+    doc: 'A sequence number or client token was used with another payload.',
+  },
+  gradient_incomplete: {
+    status: 400,
+    retryable: false,
+    doc: 'A pass before this step failed, so the pending gradient was incomplete; it has been cleared.',
+  },
+  checkpoint_mismatch: {
+    status: 400,
+    retryable: false,
+    doc: 'A saved version does not fit this session (base model, kind, rank or target modules).',
+  },
+  unauthenticated: { status: 401, retryable: false, doc: 'The request carries no valid key.' },
+  unknown_model: {
+    status: 404,
+    retryable: false,
+    doc: 'No base model of that name is installed or found at that path.',
+  },
+  unknown_session: { status: 404, retryable: false, doc: 'No session of that name.' },
+  unknown_operation: { status: 404, retryable: false, doc: 'No operation of that id in this session.' },
+  unknown_version: { status: 404, retryable: false, doc: 'No saved version of that name, or it has expired.' },
+  not_found: { status: 404, retryable: false, doc: 'No such route or file.' },
+  session_exists: { status: 409, retryable: false, doc: 'A session of that name exists already.' },
+  session_not_active: {
+    status: 409,
+    retryable: false,
+    doc: 'The session has ended (stopped, failed or expired) or is not yet running.',
+  },
+  session_has_trainer: { status: 409, retryable: false, doc: 'Another training client already drives this session.' },
+  invalid_transition: {
+    status: 409,
+    retryable: false,
+    doc: 'The session is not in a state from which that is possible.',
+  },
+  cancelled: {
+    status: 499,
+    retryable: false,
+    doc: 'The caller cancelled the operation, or its session was stopped while it waited.',
+  },
+  payload_too_large: { status: 413, retryable: false, doc: 'The request body is above the limit.' },
+  limit_exceeded: { status: 429, retryable: true, doc: 'Too much at once; try again after the stated delay.' },
+  quota_exceeded: {
+    status: 429,
+    retryable: false,
+    doc: 'The number of live sessions is at its limit; stop one first.',
+  },
+  internal: { status: 500, retryable: true, doc: 'A fault of the product.' },
+  engine_failed: {
+    status: 500,
+    retryable: true,
+    doc: 'The engine process ended or the runtime refused a computation.',
+  },
+  out_of_memory: { status: 507, retryable: false, doc: 'The work does not fit the memory of this machine.' },
+  disk_full: { status: 507, retryable: false, doc: 'The disk is full; nothing was half written.' },
+  port_in_use: { status: 500, retryable: false, doc: 'Another program listens on that port.' },
+  unsupported_host: {
+    status: 500,
+    retryable: false,
+    doc: 'The embedded engine has no runtime for this operating system or processor.',
+  },
+  timeout: { status: 504, retryable: true, doc: 'The time given by the caller ran out.' },
+  connection_lost: { status: 503, retryable: true, doc: 'The server could not be reached.' },
+  operation_failed: { status: 500, retryable: false, doc: 'The operation was accepted and failed while it ran.' },
+  operation_skipped: { status: 409, retryable: false, doc: 'The session ended before the operation ran.' },
+  disposed: { status: 500, retryable: false, doc: 'The client or handle was used after it was closed.' },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+/** What a person needs to mend the cause. `field` is a path such as `data[3].lossFnInputs.weights`. */
+export interface ErrorDetails {
+  readonly field?: string;
+  readonly expected?: string;
+  readonly got?: string;
+  readonly remedy?: string;
+  readonly [extra: string]: unknown;
+}
+
+export interface LoopwrightErrorOptions {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details?: ErrorDetails;
+  readonly requestId?: string;
+  readonly cause?: unknown;
+}
+
+/** The shape in which an error crosses a process or the network. */
+export interface WireError {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: ErrorDetails;
+  readonly request_id?: string;
+}
+
+const marker = Symbol.for('loopwright.error');
+
+/** The one error class; recognise it with `LoopwrightError.isInstance(error)` and branch on `error.code`. */
+export class LoopwrightError extends Error {
+  override readonly name = 'LoopwrightError';
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+  readonly requestId: string | undefined;
+  readonly [marker] = true;
+
+  constructor({ code, message, details = {}, requestId, cause }: LoopwrightErrorOptions) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = details;
+    this.requestId = requestId;
+  }
+
+  get status(): number {
+    return errorCatalogue[this.code].status;
+  }
+
+  get retryable(): boolean {
+    return errorCatalogue[this.code].retryable;
+  }
+
+  /** True for errors of any loaded copy of this package, so it is safer than `instanceof`. */
+  static isInstance(error: unknown): error is LoopwrightError {
+    return typeof error === 'object' && error !== null && marker in error;
+  }
+
+  toJSON(): WireError {
+    return {
+      code: this.code,
+      message: this.message,
+      details: this.details,
+      ...(this.requestId === undefined ? {} : { request_id: this.requestId }),
+    };
+  }
+
+  /** Rebuilds the error that {@link LoopwrightError.toJSON} wrote; unknown codes become `internal`. */
+  static fromJSON(wire: WireError): LoopwrightError {
+    const code = wire.code in errorCatalogue ? (wire.code as ErrorCode) : 'internal';
+    return new LoopwrightError({
+      code,
+      message: wire.message,
+      details: wire.details ?? {},
+      ...(wire.request_id === undefined ? {} : { requestId: wire.request_id }),
+    });
+  }
+}
+
+export interface Complaint {
+  readonly code?: ErrorCode;
+  /** Path of the offending field. */
+  readonly field: string;
+  readonly expected: string;
+  /** What came, described (type, length, value of a number), never the content of prompts or samples. */
+  readonly got: string;
+  readonly remedy?: string;
+  readonly cause?: unknown;
+}
+
+/** The house form of a refusal: `field: expected …, got …; remedy`. */
+export function complaint({
+  code = 'invalid_argument',
+  field,
+  expected,
+  got,
+  remedy,
+  cause,
+}: Complaint): LoopwrightError {
+  return new LoopwrightError({
+    code,
+    message: `${field}: expected ${expected}, got ${got}${remedy === undefined ? '' : `; ${remedy}`}`,
+    details: { field, expected, got, ...(remedy === undefined ? {} : { remedy }) },
+    cause,
+  });
+}
+
+/** Anything thrown, as a LoopwrightError; foreign errors become `internal` with the original as `cause`. */
+export function asLoopwrightError(error: unknown, code: ErrorCode = 'internal'): LoopwrightError {
+  if (LoopwrightError.isInstance(error)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new LoopwrightError({ code, message, cause: error });
+}

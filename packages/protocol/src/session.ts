@@ -1,0 +1,58 @@
+/** What a session is made of, and the states it goes through. */
+
+/** Linear layers that can carry an adapter; `lm_head` is left out unless named. */
+export const targetModules = [
+  'q_proj',
+  'k_proj',
+  'v_proj',
+  'o_proj',
+  'gate_proj',
+  'up_proj',
+  'down_proj',
+  'lm_head',
+] as const;
+export type TargetModule = (typeof targetModules)[number];
+export const defaultTargetModules: readonly TargetModule[] = targetModules.filter((name) => name !== 'lm_head');
+
+export interface LoraSpec {
+  /** 1–256. */
+  readonly rank: number;
+  /** The adapter is scaled by alpha / rank. */
+  readonly alpha: number;
+  readonly targetModules: readonly TargetModule[];
+}
+
+/** What is trained: an adapter, or every weight. */
+export type TrainingSpec = ({ readonly type: 'lora' } & LoraSpec) | { readonly type: 'full' };
+
+export interface SessionSpec {
+  /** Unique on a server, 1–63 characters. */
+  readonly name: string;
+  /** Id of an installed model, such as `loopwright-tiny`, or the path of a directory. */
+  readonly baseModel: string;
+  readonly training: TrainingSpec;
+  /** Initialisation of the adapter. */
+  readonly seed: number;
+}
+
+/** Spelled as the training-session API spells them. */
+export const sessionStatuses = [
+  'Created',
+  'Scheduled',
+  'Running',
+  'Blocked',
+  'Failed',
+  'Stopping',
+  'Stopped',
+  'Expired',
+  'Deleting',
+  'DeletionFailed',
+] as const;
+export type SessionStatus = (typeof sessionStatuses)[number];
+export const activeStatuses: readonly SessionStatus[] = ['Running', 'Blocked'];
+
+export interface TokenUsage {
+  readonly prefillTokens: number;
+  readonly sampleTokens: number;
+  readonly trainingTokens: number;
+}

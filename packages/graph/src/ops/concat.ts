@@ -1,0 +1,51 @@
+/** Concat along one axis. The gradient is cut into the parts again. */
+import type { Value } from '../graph.js';
+import { type Dim, dim, show } from '../shape.js';
+import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { slice } from './slice.js';
+
+function sum(dims: readonly Dim[]): Dim {
+  let total = 0;
+  const names: Dim[] = [];
+  for (const d of dims) {
+    if (typeof d === 'number') total += d;
+    else names.push(d);
+  }
+  if (names.length === 0) return total;
+  return [...names, ...(total === 0 ? [] : [total])].join('+').replaceAll('*', '·');
+}
+
+export const Concat: OpDefinition = {
+  infer: (inputs, attributes) => {
+    const first = at(inputs, 0);
+    const axis = Number(attributes.axis);
+    for (const { shape } of inputs) {
+      if (shape.length !== first.shape.length || shape.some((d, i) => i !== axis && d !== first.shape[i])) {
+        throw new Error(
+          `Concat on axis ${axis}: ${inputs.map((input) => show(input.shape)).join(', ')} differ elsewhere`,
+        );
+      }
+    }
+    const joined = sum(inputs.map(({ shape }) => dim(shape, axis)));
+    return [{ dtype: first.dtype, shape: first.shape.map((d, i) => (i === axis ? joined : d)) }];
+  },
+  gradient: ({ inputs, attributes, grads, needs }) => {
+    const axis = Number(attributes.axis);
+    let start = 0;
+    return inputs.map((input, i) => {
+      const size = dim(input.shape, axis);
+      if (typeof size !== 'number') throw new Error('Concat: no gradient along an axis of unknown size');
+      const part = needs[i] ? slice(onlyGrad(grads), axis, start, start + size) : undefined;
+      start += size;
+      return part;
+    });
+  },
+  lower: (to) => to.emit('Concat', to.inputs, to.outputs, { axis: { int: Number(to.attributes.axis) } }),
+};
+
+export function concat(parts: readonly Value[], axis: number): Value {
+  const first = at(parts, 0);
+  return parts.length === 1
+    ? first
+    : first.graph.apply('Concat', parts, { axis: axis < 0 ? axis + first.shape.length : axis })[0]!;
+}

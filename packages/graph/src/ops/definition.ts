@@ -1,0 +1,38 @@
+/** What an operation is: a shape rule, a gradient and a lowering, in one file with its doc. */
+import type { Attributes, Value, ValueType } from '../graph.js';
+import type { Lowering } from '../onnx/lowering.js';
+
+export interface GradientContext {
+  readonly inputs: readonly Value[];
+  readonly outputs: readonly Value[];
+  readonly attributes: Attributes;
+  /** Gradient of the loss by each output; undefined where none reaches it. */
+  readonly grads: readonly (Value | undefined)[];
+  /** Which inputs the caller needs gradients of. */
+  readonly needs: readonly boolean[];
+}
+
+/** Gradients by input; undefined where it is not needed or zero. A gradient may have the broadcast shape: it is summed down by the caller. */
+export type Gradient = (context: GradientContext) => readonly (Value | undefined)[];
+
+export interface OpDefinition {
+  /** Checks the inputs and tells the outputs. Throws a sentence that names the operation and the shapes. */
+  readonly infer: (inputs: readonly ValueType[], attributes: Attributes) => readonly ValueType[];
+  /** `'none'` for operations through which no gradient flows (comparisons, indices). */
+  readonly gradient: Gradient | 'none';
+  /** Emits ONNX nodes. */
+  readonly lower: (lowering: Lowering) => void;
+}
+
+/** The first gradient, which must be there: a node is differentiated only when some output has one. */
+export function onlyGrad(grads: readonly (Value | undefined)[]): Value {
+  const grad = grads[0];
+  if (grad === undefined) throw new Error('the first output has no gradient');
+  return grad;
+}
+
+export function at<T>(list: readonly T[], index: number): T {
+  const item = list[index];
+  if (item === undefined) throw new Error(`operand ${index} is missing`);
+  return item;
+}

@@ -1,0 +1,16 @@
+/** OneHot: float rows with a 1 at each id, [..., depth]; no gradient. */
+import type { Value } from '../graph.js';
+import { at, type OpDefinition } from './definition.js';
+
+export const OneHot: OpDefinition = {
+  infer: (inputs, attributes) => [{ dtype: 'float32', shape: [...at(inputs, 0).shape, Number(attributes.depth)] }],
+  gradient: 'none',
+  lower: (to) =>
+    to.emit('OneHot', [to.input(0), to.ints([Number(to.attributes.depth)]), to.floats([0, 1])], to.outputs, {
+      axis: { int: -1 },
+    }),
+};
+
+export function oneHot(ids: Value, depth: number): Value {
+  return ids.graph.apply('OneHot', [ids], { depth })[0]!;
+}

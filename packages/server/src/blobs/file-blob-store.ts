@@ -1,0 +1,239 @@
+/** Blobs as files `root/workspace/ab/abcdef…`: written beside, synced, renamed; so that a half-written one is never visible. */
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import * as nodeFiles from 'node:fs/promises';
+import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
+import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
+
+/** The file operations in use; tests hand in failing ones. */
+export type FileOperations = Pick<
+  typeof nodeFiles,
+  'chmod' | 'copyFile' | 'link' | 'mkdir' | 'open' | 'readFile' | 'rename' | 'rm' | 'stat' | 'utimes'
+>;
+
+export interface FileBlobStoreOptions {
+  readonly root: string;
+  readonly files?: FileOperations;
+  /** A blob younger than this is not deleted: its row may be about to be written. 10 minutes by default. */
+  readonly graceMs?: number;
+}
+
+export class FileBlobStore implements BlobStore {
+  readonly #root: string;
+  readonly #files: FileOperations;
+  readonly #graceMs: number;
+  readonly #made = new Set<string>();
+
+  constructor({ root, files = nodeFiles, graceMs = 600_000 }: FileBlobStoreOptions) {
+    this.#root = root;
+    this.#files = files;
+    this.#graceMs = graceMs;
+  }
+
+  async put(workspaceId: string, bytes: Uint8Array): Promise<string> {
+    const hash = createHash('sha256').update(bytes).digest('hex');
+    const path = this.#path({ workspaceId, hash });
+    if (await this.#touch(path, bytes.byteLength)) return hash;
+    const temporary = `${path}.${randomUUID()}.tmp`;
+    try {
+      await this.#directory(dirname(path));
+      const file = await this.#files.open(temporary, 'wx', 0o444);
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await this.#files.rename(temporary, path);
+      await this.#syncDirectory(dirname(path));
+    } catch (error) {
+      await this.#files.rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to report
+      throw storageError(error);
+    }
+    return hash;
+  }
+
+  async get(ref: BlobRef): Promise<Uint8Array> {
+    const path = this.#path(ref);
+    let bytes: Uint8Array;
+    try {
+      bytes = await this.#files.readFile(path);
+    } catch (error) {
+      throw damaged(ref, 'is missing', error);
+    }
+    if (createHash('sha256').update(bytes).digest('hex') !== ref.hash) throw damaged(ref, 'holds other bytes');
+    return bytes;
+  }
+
+  async adopt(workspaceId: string, directory: string, files: readonly string[]): Promise<Manifest> {
+    const manifest: ManifestEntry[] = [];
+    try {
+      for (const path of [...files].sort()) {
+        const source = join(directory, checkedPath(path));
+        const { hash, sizeBytes } = await hashFile(source);
+        const target = this.#path({ workspaceId, hash });
+        if (!(await this.#touch(target, sizeBytes))) await this.#linkOrCopy(source, target);
+        manifest.push({ path, hash, sizeBytes });
+      }
+    } catch (error) {
+      throw storageError(error);
+    }
+    return manifest;
+  }
+
+  async materialize(workspaceId: string, manifest: Manifest, directory: string): Promise<void> {
+    if (await exists(this.#files, directory)) return;
+    const temporary = `${directory}.${randomUUID()}.tmp`;
+    try {
+      for (const { path, hash } of manifest) {
+        const source = this.#path({ workspaceId, hash });
+        const found = await hashFile(source).catch((error: unknown) => {
+          throw damaged({ workspaceId, hash }, 'is missing', error);
+        });
+        if (found.hash !== hash) throw damaged({ workspaceId, hash }, 'holds other bytes');
+        await this.#linkOrCopy(source, join(temporary, checkedPath(path)));
+      }
+      await this.#files.rename(temporary, directory);
+    } catch (error) {
+      await this.#files.rm(temporary, { recursive: true, force: true }).catch(() => {});
+      if (await exists(this.#files, directory)) return; // another call was quicker
+      throw storageError(error);
+    }
+  }
+
+  async delete(ref: BlobRef): Promise<boolean> {
+    const path = this.#path(ref);
+    try {
+      const { mtimeMs } = await this.#files.stat(path);
+      if (Date.now() - mtimeMs < this.#graceMs) return false;
+    } catch (error) {
+      if (errno(error) === 'ENOENT') return true;
+      throw storageError(error);
+    }
+    await this.#files.rm(path, { force: true });
+    return true;
+  }
+
+  #path({ workspaceId, hash }: BlobRef): string {
+    if (!/^[a-z0-9-]+$/.test(workspaceId) || !/^[0-9a-f]{64}$/.test(hash)) {
+      throw complaint({ field: 'blob', expected: 'a workspace id and a SHA-256', got: 'another form' });
+    }
+    return join(this.#root, workspaceId, hash.slice(0, 2), hash);
+  }
+
+  /** True when the blob is there; makes it young again, so that a collection that runs meanwhile leaves it. */
+  async #touch(path: string, sizeBytes: number): Promise<boolean> {
+    try {
+      const now = new Date();
+      const { size } = await this.#files.stat(path);
+      if (size !== sizeBytes) return false; // damaged: written anew
+      await this.#files.utimes(path, now, now);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #linkOrCopy(source: string, target: string): Promise<void> {
+    await this.#directory(dirname(target));
+    const temporary = `${target}.${randomUUID()}.tmp`;
+    try {
+      try {
+        await this.#files.link(source, temporary);
+      } catch (error) {
+        if (errno(error) === 'ENOSPC' || errno(error) === 'ENOENT') throw error;
+        await this.#files.copyFile(source, temporary); // other device, or a file system without links
+        await this.#sync(temporary);
+      }
+      await this.#files.chmod(temporary, 0o444);
+      await this.#files.rename(temporary, target);
+      await this.#files.rm(temporary, { force: true }); // a rename onto another link of the same file leaves the old name
+      await this.#syncDirectory(dirname(target));
+    } catch (error) {
+      await this.#files.rm(temporary, { force: true }).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #directory(path: string): Promise<void> {
+    if (this.#made.has(path)) return;
+    await this.#files.mkdir(path, { recursive: true });
+    if (path.startsWith(this.#root)) this.#made.add(path);
+  }
+
+  async #sync(path: string): Promise<void> {
+    const file = await this.#files.open(path, 'r+');
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Without it a rename may be lost when the power fails. Windows can't sync directories and needs no such call. */
+  async #syncDirectory(path: string): Promise<void> {
+    if (process.platform === 'win32') return;
+    const directory = await this.#files.open(path, 'r');
+    try {
+      await directory.sync();
+    } finally {
+      await directory.close();
+    }
+  }
+}
+
+async function exists(files: FileOperations, path: string): Promise<boolean> {
+  try {
+    await files.stat(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function hashFile(path: string): Promise<{ hash: string; sizeBytes: number }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    const bytes = chunk as Buffer; // true: a stream without an encoding yields buffers
+    hash.update(bytes);
+    sizeBytes += bytes.byteLength;
+  }
+  return { hash: hash.digest('hex'), sizeBytes };
+}
+
+function checkedPath(path: string): string {
+  const clean = normalize(path);
+  if (path === '' || isAbsolute(path) || clean === '..' || clean.startsWith(`..${sep}`)) {
+    throw complaint({ field: 'files', expected: 'relative paths inside the directory', got: JSON.stringify(path) });
+  }
+  return clean;
+}
+
+function errno(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** A failure of the file system in our words: full disks have their own code. */
+export function storageError(error: unknown): LoopwrightError {
+  if (LoopwrightError.isInstance(error)) return error;
+  const code = errno(error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new LoopwrightError({
+      code: 'disk_full',
+      message: 'the disk of the data directory is full; free some space and repeat the call, nothing was half written',
+      cause: error,
+    });
+  }
+  return new LoopwrightError({ code: 'internal', message: `file storage failed: ${code ?? 'unknown'}`, cause: error });
+}
+
+function damaged(ref: BlobRef, what: string, cause?: unknown): LoopwrightError {
+  return new LoopwrightError({
+    code: 'internal',
+    message: `blob ${ref.hash.slice(0, 12)}… ${what}; the data directory was damaged from outside`,
+    cause,
+  });
+}

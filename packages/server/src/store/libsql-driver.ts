@@ -1,0 +1,96 @@
+/** libsql under Kysely: prepared statements are kept, and SQLite's failures become ours. */
+import { LoopwrightError } from '@loopwright/protocol';
+import type { SqliteDatabase, SqliteStatement } from 'kysely';
+import LibsqlDatabase from 'libsql';
+
+/** Every query text is one of ours, so the set is small; the limit is against a query built from data by mistake. */
+const maxStatements = 500;
+
+/** The part of a libsql statement that we use (the package's own types are `any`). */
+interface Statement {
+  readonly reader: boolean;
+  all(parameters: readonly unknown[]): unknown[];
+  run(parameters: readonly unknown[]): { changes: number | bigint; lastInsertRowid: number | bigint };
+  iterate(parameters: readonly unknown[]): IterableIterator<unknown>;
+}
+
+/** An open SQLite file. All calls block; a durable transaction takes about half a millisecond. */
+export class SqliteFile implements SqliteDatabase {
+  readonly #database: InstanceType<typeof LibsqlDatabase>;
+  readonly #statements = new Map<string, SqliteStatement>();
+  #open = true;
+
+  /** @throws `disk_full` or `internal`, with the path, when the file can't be opened */
+  constructor(path: string) {
+    try {
+      this.#database = new LibsqlDatabase(path, {});
+    } catch (error) {
+      throw translate(error, `database ${path}`);
+    }
+  }
+
+  prepare(sql: string): SqliteStatement {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = guard(() => this.#database.prepare(sql) as Statement); // true: the shape of libsql's Statement class
+    const wrapped: SqliteStatement = {
+      reader: statement.reader,
+      all: (parameters) => guard(() => statement.all(parameters)),
+      run: (parameters) => guard(() => statement.run(parameters)),
+      iterate: (parameters) => guard(() => statement.iterate(parameters)),
+    };
+    if (this.#statements.size < maxStatements) this.#statements.set(sql, wrapped);
+    return wrapped;
+  }
+
+  /** Runs statements that return nothing, several separated by `;`. */
+  exec(sql: string): void {
+    guard(() => this.#database.exec(sql));
+  }
+
+  /** One value of a pragma. */
+  pragma(name: string): unknown {
+    const row = guard(() => (this.#database.prepare(`PRAGMA ${name}`) as Statement).all([]))[0];
+    return typeof row === 'object' && row !== null ? Object.values(row)[0] : undefined;
+  }
+
+  /** Closing twice is harmless. */
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#statements.clear();
+    this.#database.close();
+  }
+}
+
+function guard<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw translate(error, 'database');
+  }
+}
+
+/** The `code` that SQLite gave an error, such as `SQLITE_BUSY`; undefined for other errors. */
+export function sqliteCode(error: unknown): string | undefined {
+  const cause = LoopwrightError.isInstance(error) ? error.cause : error;
+  if (typeof cause !== 'object' || cause === null || !('code' in cause)) return undefined;
+  return typeof cause.code === 'string' && cause.code.startsWith('SQLITE_') ? cause.code : undefined;
+}
+
+function translate(error: unknown, what: string): LoopwrightError {
+  if (LoopwrightError.isInstance(error)) return error;
+  const code = sqliteCode(error);
+  const full = code !== undefined && (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR_WRITE'));
+  return new LoopwrightError({
+    code: full ? 'disk_full' : 'internal',
+    message: full
+      ? 'the disk is full; free some space, nothing was half written'
+      : `${what}: ${code ?? 'failed'}: ${text(error)}`,
+    cause: error,
+  });
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,44 @@
+/** Opens the database of a server: the only file that knows which database it is. */
+import { LoopwrightError } from '@loopwright/protocol';
+import { Kysely, SqliteDialect } from 'kysely';
+import { SqliteFile } from './libsql-driver.js';
+import { migrations, schemaVersion } from './migrations.js';
+import type { Tables } from './tables.js';
+
+/** Queries of the server; one connection, transactions one after another. */
+export type Database = Kysely<Tables>;
+
+/**
+ * Opens (and creates or migrates) the database at `path`: SQLite in WAL mode, every commit on the disk before it returns.
+ *
+ * The caller owns it and ends it with `destroy()`.
+ * @throws `internal` naming both versions when a newer release wrote the file; `disk_full`
+ */
+export function openDatabase(path: string): Database {
+  const file = new SqliteFile(path);
+  try {
+    file.pragma('busy_timeout = 5000');
+    file.pragma('journal_mode = WAL');
+    file.pragma('synchronous = FULL');
+    file.pragma('foreign_keys = ON');
+    migrate(file, path);
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  return new Kysely<Tables>({ dialect: new SqliteDialect({ database: file }) });
+}
+
+function migrate(file: SqliteFile, path: string): void {
+  const found = Number(file.pragma('user_version'));
+  if (found > schemaVersion) {
+    throw new LoopwrightError({
+      code: 'internal',
+      message: `${path} was written by a newer release (schema ${found}, this release knows ${schemaVersion}); update, or start with another data directory`,
+      details: { expected: `schema ${schemaVersion} or older`, got: `schema ${found}` },
+    });
+  }
+  for (let version = found; version < schemaVersion; version++) {
+    file.exec(`BEGIN IMMEDIATE; ${migrations[version]!} PRAGMA user_version = ${version + 1}; COMMIT;`);
+  }
+}

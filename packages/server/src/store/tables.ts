@@ -1,0 +1,138 @@
+/** The rows of the database, as Kysely sees them. Times are milliseconds since the epoch, JSON columns hold what their comment says. */
+
+/** A training session. */
+export interface SessionsTable {
+  workspace_id: string;
+  id: string;
+  name: string;
+  status: string;
+  /** SessionSpec. */
+  spec: string;
+  /** What the wire wants echoed (role, tags, output location, …); opaque to us. */
+  echo: string;
+  /** WirePolicy: what happens at gaps and failed passes. */
+  policy: string;
+  /** ExecutionPlan, from the first creation in an engine on. */
+  plan: string | null;
+  group_name: string;
+  /** WireError. */
+  error: string | null;
+  /** Highest training sequence number received; 0 before the first. */
+  last_sequence_number: number;
+  /** The training sequence number whose turn it is. */
+  next_sequence_number: number;
+  /** 1 after a failed forwardBackward, until the next optimStep. */
+  gradient_incomplete: number;
+  /** Optimizer steps taken. */
+  step: number;
+  /** Version that a sampling request without a version reads; null is the base model. */
+  sampler_version: string | null;
+  /** The one training client that drives the session, where it names itself. */
+  trainer: string | null;
+  created_at_ms: number;
+  modified_at_ms: number;
+  active_at_ms: number;
+  ended_at_ms: number | null;
+}
+
+/** An accepted operation. Its payload and result are blobs. */
+export interface OperationsTable {
+  workspace_id: string;
+  id: string;
+  session_id: string;
+  kind: 'training' | 'sampling';
+  type: string;
+  /** Training operations only. */
+  sequence_number: number | null;
+  client_token: string | null;
+  /** SHA-256 of the operation as it was submitted, before anything was resolved. */
+  payload_hash: string;
+  payload_blob: string;
+  result_blob: string | null;
+  /** ResolvedInputs: what acceptance drew or looked up. */
+  resolved: string;
+  /** Version that the operation reads; keeps that version's files. */
+  reads_version: string | null;
+  status: string;
+  /** WireError. */
+  error: string | null;
+  created_at_ms: number;
+  started_at_ms: number | null;
+  ended_at_ms: number | null;
+}
+
+/** Sequence numbers that a refused submission used up. */
+export interface SpentNumbersTable {
+  workspace_id: string;
+  session_id: string;
+  sequence_number: number;
+}
+
+export interface ModelPackageGroupsTable {
+  workspace_id: string;
+  name: string;
+  description: string;
+  next_number: number;
+  created_at_ms: number;
+}
+
+/** A saved version; immutable but for its approval and its end. */
+export interface VersionsTable {
+  workspace_id: string;
+  /** `group/number`. */
+  id: string;
+  group_name: string;
+  number: number;
+  kind: 'sampler' | 'state' | 'merged';
+  description: string;
+  approval_status: string;
+  base_model: string;
+  /** TrainingSpec of the session that saved it. */
+  training: string;
+  session_id: string;
+  session_name: string;
+  operation_id: string;
+  /** Optimizer steps behind it. */
+  step: number;
+  /** Version that the session's weights came from: its last load, or null. */
+  parent: string | null;
+  size_bytes: number;
+  created_at_ms: number;
+  /** Only ephemeral versions have one. */
+  expires_at_ms: number | null;
+  /** Set when deleted or expired; files may stay until nothing reads them. */
+  deleted_at_ms: number | null;
+}
+
+/** Files of a version. */
+export interface VersionFilesTable {
+  workspace_id: string;
+  version_id: string;
+  path: string;
+  blob: string;
+  size_bytes: number;
+}
+
+/** One row per operation that cost something; written in the transaction of its result. */
+export interface LedgerTable {
+  workspace_id: string;
+  operation_id: string;
+  session_id: string;
+  session_name: string;
+  base_model: string;
+  operation_type: string;
+  prefill_tokens: number;
+  sample_tokens: number;
+  training_tokens: number;
+  at_ms: number;
+}
+
+export interface Tables {
+  sessions: SessionsTable;
+  operations: OperationsTable;
+  spent_numbers: SpentNumbersTable;
+  model_package_groups: ModelPackageGroupsTable;
+  versions: VersionsTable;
+  version_files: VersionFilesTable;
+  ledger: LedgerTable;
+}

@@ -1,0 +1,175 @@
+/** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
+import { LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
+import * as z from 'zod';
+import { showKey } from './checks.js';
+import type { ControlAction } from './routes.js';
+import { seedRange } from './sampling-operation.js';
+
+const sessionName = z
+  .string()
+  .max(63)
+  .regex(/^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$/);
+const groupName = z
+  .string()
+  .max(63)
+  .regex(/^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$/);
+const roleArn = z
+  .string()
+  .min(20)
+  .max(2048)
+  .regex(/^arn:aws[a-z-]*:iam::\d{12}:role\/?[a-zA-Z_0-9+=,.@\-_/]+$/);
+const groupArn = z
+  .string()
+  .max(2048)
+  .regex(/^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package-group\/\S{1,2048}$/);
+const packageArn = z
+  .string()
+  .max(2048)
+  .regex(/^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package\/\S{1,2048}$/);
+const hubModelArn = z
+  .string()
+  .max(2048)
+  .regex(
+    /^(arn:[a-z0-9-.]{1,63}:sagemaker:[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)+:([0-9]{12}|aws):hub-content\/)[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}\/Model\/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}(\/[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})?$/,
+  );
+const kmsKeyArn = z
+  .string()
+  .max(2048)
+  .regex(/^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/(mrk-)?[a-f0-9-]+$/);
+const networkId = z
+  .string()
+  .max(32)
+  .regex(/^[-0-9a-zA-Z]+$/);
+const tagText = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+const tags = z
+  .array(z.object({ Key: z.string().min(1).max(128).regex(tagText), Value: z.string().max(256).regex(tagText) }))
+  .max(50);
+const vpcConfig = z.object({
+  SecurityGroupIds: z.array(networkId).min(1).max(5),
+  Subnets: z.array(networkId).min(1).max(16),
+});
+const outputConfig = z.object({
+  S3Location: z.object({
+    Path: z
+      .string()
+      .min(1)
+      .max(1024)
+      .regex(/^(https|s3):\/\/([^/]+)\/?(.*)$/),
+    KmsKeyArn: kmsKeyArn.optional(),
+  }),
+});
+/** Seconds since 1970; clients may send ISO text instead. */
+const timestamp = z.union([z.number(), z.iso.datetime({ offset: true }).transform((text) => Date.parse(text) / 1000)]);
+const page = { MaxResults: z.int().min(1).max(100).optional(), NextToken: z.string().max(8192).optional() };
+const sortOrder = z.enum(['Ascending', 'Descending']).optional();
+
+/** What the published API has no member for. Unknown keys are refused. */
+const extension = z.strictObject({
+  /** `full` trains every weight; `LoraConfig` is then a placeholder. */
+  TrainingType: z.enum(['lora', 'full']).optional(),
+  TargetModules: z.array(z.enum(targetModules)).min(1).optional(),
+  /** Initialisation of the adapter. */
+  Seed: z.int().min(seedRange.min).max(seedRange.max).optional(),
+  Workspace: z.string().min(1).max(64).optional(),
+  /** Free text shown in listings. */
+  Description: z.string().max(1024).optional(),
+});
+
+const sessionRef = z.object({ TrainingSessionName: sessionName });
+const hubName = z.string().min(1).max(200);
+
+/** One schema per action; members that the API has and we don't read are dropped. */
+export const controlSchemas = {
+  CreateTrainingSession: z.object({
+    TrainingSessionName: sessionName,
+    RoleArn: roleArn,
+    LoraConfig: z.object({ Rank: z.int().min(1).max(256), Alpha: z.int().min(1) }),
+    ModelConfig: z.object({ BaseModelArn: hubModelArn, AcceptEula: z.boolean().optional() }),
+    OutputConfig: outputConfig,
+    ModelPackageGroupArn: groupArn.optional(),
+    VpcConfig: vpcConfig.optional(),
+    Tags: tags.optional(),
+    Loopwright: extension.optional(),
+  }),
+  DescribeTrainingSession: sessionRef,
+  ListTrainingSessions: z.object({
+    CreationTimeAfter: timestamp.optional(),
+    CreationTimeBefore: timestamp.optional(),
+    NameContains: z
+      .string()
+      .max(63)
+      .regex(/^[a-zA-Z0-9-]+$/)
+      .optional(),
+    StatusEquals: z.enum(sessionStatuses).optional(),
+    ...page,
+  }),
+  StopTrainingSession: sessionRef,
+  DeleteTrainingSession: sessionRef,
+  ListHubContents: z.object({
+    HubName: hubName,
+    HubContentType: z.literal('Model'),
+    NameContains: z.string().max(63).optional(),
+    ...page,
+  }),
+  /** `HubContentName` also takes a model id or the path of a directory, so that a client needs no listing to find an ARN. */
+  DescribeHubContent: z.object({
+    HubName: hubName,
+    HubContentType: z.literal('Model'),
+    HubContentName: z.string().min(1).max(1024),
+    HubContentVersion: z.string().max(14).optional(),
+  }),
+  CreateModelPackageGroup: z.object({
+    ModelPackageGroupName: groupName,
+    ModelPackageGroupDescription: z.string().max(1024).optional(),
+    Tags: tags.optional(),
+  }),
+  DescribeModelPackageGroup: z.object({ ModelPackageGroupName: z.union([groupName, groupArn]) }),
+  ListModelPackages: z.object({
+    ModelPackageGroupName: z.union([groupName, groupArn]).optional(),
+    SortBy: z.enum(['Name', 'CreationTime']).optional(),
+    SortOrder: sortOrder,
+    ...page,
+  }),
+  DescribeModelPackage: z.object({ ModelPackageName: packageArn }),
+  DeleteModelPackage: z.object({ ModelPackageName: packageArn }),
+} as const satisfies Record<ControlAction, z.ZodType>;
+
+/** The request of an action after the checks: extensions included, defaults not filled in. */
+export type ControlRequest<A extends ControlAction> = z.output<(typeof controlSchemas)[A]>;
+
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === 'number') return `${text}[${key}]`;
+    return text === '' ? showKey(String(key)) : `${text}.${showKey(String(key))}`;
+  }, '');
+}
+
+/** An issue in the house form: what was expected in the schema's words, never the value. */
+function refusal(issue: z.core.$ZodIssue): LoopwrightError {
+  const unknown = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
+  const field = pathOf(unknown === undefined ? issue.path : [...issue.path, unknown]) || 'body';
+  const text = issue.message.replace(/^Invalid (input|string|option): ?/, '');
+  const [expected = text, received] = text.split(', received ');
+  const got = received ?? (unknown === undefined ? 'something else' : 'an unknown key');
+  return new LoopwrightError({
+    code: 'invalid_argument',
+    message: received === undefined ? `${field}: ${text}` : `${field}: ${text.replace(', received ', ', got ')}`,
+    details: { field, expected: expected.replace(/^expected /, ''), got },
+  });
+}
+
+/**
+ * Checks the request of an action.
+ *
+ * @throws `invalid_argument` naming the member by its wire path, such as `LoraConfig.Rank`
+ */
+export function decodeControlRequest<A extends ControlAction>(action: A, body: unknown): ControlRequest<A> {
+  const checked = controlSchemas[action].safeParse(body ?? {});
+  if (!checked.success) {
+    const issue = checked.error.issues[0];
+    throw issue === undefined
+      ? new LoopwrightError({ code: 'invalid_argument', message: `${action}: the request is malformed` })
+      : refusal(issue);
+  }
+  return checked.data as ControlRequest<A>; // true: the output of the schema picked by the same action
+}

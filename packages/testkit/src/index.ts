@@ -1,3 +1,12 @@
-/** Fixtures, tolerances and fakes; for tests only. */
-export type { FakeEngineOptions, FakeMethod, Hold } from './fake-engine.js';
-export { FakeEngine } from './fake-engine.js';
+/** Fixtures, tolerances and helpers. For tests only. */
+export type { LoraAdapter, TinyModel } from './fixtures.js';
+export {
+  fixturePath,
+  loraAdapterDirectory,
+  loraAdapters,
+  readFixtureJson,
+  tinyModelDirectory,
+  tinyModels,
+} from './fixtures.js';
+export type { TemporaryDirectory } from './temporary.js';
+export { rejection, temporaryDirectory } from './temporary.js';

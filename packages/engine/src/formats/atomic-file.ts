@@ -1,0 +1,127 @@
+/** Files that are there whole or not at all: written beside their place, synced, then renamed into it. */
+import { randomBytes } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { LoopwrightError } from '@loopwright/protocol';
+
+/** Writes all of `bytes` at the end of the file; replaced in tests, to fail where a real disk would. */
+export type WriteBytes = (handle: FileHandle, bytes: Uint8Array) => Promise<void>;
+
+export interface WriteOptions {
+  readonly signal?: AbortSignal;
+  readonly writeBytes?: WriteBytes;
+}
+
+/** Appends bytes to the file being written. */
+export type Append = (bytes: Uint8Array) => Promise<void>;
+
+/** One write or read call moves at most this much: the system takes no more than 2 GiB, and a signal is looked at in between. */
+export const ioChunkBytes = 256 * 1024 * 1024;
+
+const noSpaceCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+
+/**
+ * Writes a file atomically: `produce` appends its bytes; the file gets its name when all of them are on the disk.
+ * Two writers of one path do not meet: each has its own temporary name, and the last rename wins.
+ *
+ * @throws `disk_full` when the disk or a quota is full, `cancelled` when the signal fires, `internal` for other system errors;
+ *   in every case, and when `produce` throws, the temporary file is gone and an older file of that name is untouched
+ */
+export async function writeFileAtomically(
+  path: string,
+  produce: (append: Append) => Promise<void>,
+  { signal, writeBytes = writeFully }: WriteOptions = {},
+): Promise<void> {
+  throwIfCancelled(signal, path);
+  const temporary = temporaryName(path);
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(temporary, 'wx');
+    const target = handle;
+    await produce(async (bytes) => {
+      for (let start = 0; start < bytes.byteLength; start += ioChunkBytes) {
+        throwIfCancelled(signal, path);
+        await writeBytes(target, bytes.subarray(start, start + ioChunkBytes));
+      }
+    });
+    await handle.sync();
+    await handle.close();
+    handle = undefined;
+    throwIfCancelled(signal, path);
+    await rename(temporary, path);
+    await syncDirectory(dirname(path));
+  } catch (error) {
+    await handle?.close().catch(() => undefined);
+    await unlink(temporary).catch(() => undefined);
+    throw asWriteError(error, path);
+  }
+}
+
+/** {@link writeFileAtomically} for a JSON value, indented, with a line end. */
+export function writeJsonAtomically(path: string, value: unknown, options?: WriteOptions): Promise<void> {
+  const bytes = new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);
+  return writeFileAtomically(path, (append) => append(bytes), options);
+}
+
+const temporarySuffix = '.tmp';
+
+function temporaryName(path: string): string {
+  return `${path}.${process.pid}-${randomBytes(6).toString('hex')}${temporarySuffix}`;
+}
+
+/** Whether a file name is one that an unfinished write to `name` would have left behind. */
+export function isTemporaryOf(name: string, candidate: string): boolean {
+  return candidate.startsWith(`${name}.`) && candidate.endsWith(temporarySuffix);
+}
+
+/** A failed write, with the code that tells a person what to mend. Errors of ours pass through. */
+export function asWriteError(error: unknown, path: string): LoopwrightError {
+  if (LoopwrightError.isInstance(error)) return error;
+  const systemCode = errorCode(error);
+  if (systemCode !== undefined && noSpaceCodes.has(systemCode)) {
+    return new LoopwrightError({
+      code: 'disk_full',
+      message: `${basename(path)}: no space left to write it (${systemCode}); nothing was left behind; free some space and try again`,
+      details: { field: path, expected: 'free disk space', got: systemCode, remedy: 'free some space and try again' },
+      cause: error,
+    });
+  }
+  return new LoopwrightError({
+    code: 'internal',
+    message: `${path}: could not be written (${systemCode ?? 'unknown error'})`,
+    details: { field: path, ...(systemCode === undefined ? {} : { got: systemCode }) },
+    cause: error,
+  });
+}
+
+/** The system's error code such as `ENOENT`, where there is one. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+export function throwIfCancelled(signal: AbortSignal | undefined, what: string): void {
+  if (signal?.aborted) {
+    throw new LoopwrightError({ code: 'cancelled', message: `${what}: cancelled by the caller`, cause: signal.reason });
+  }
+}
+
+const writeFully: WriteBytes = async (handle, bytes) => {
+  let written = 0;
+  while (written < bytes.byteLength) {
+    const { bytesWritten } = await handle.write(bytes, written, bytes.byteLength - written);
+    written += bytesWritten;
+  }
+};
+
+/** Makes the rename itself durable. Windows can't open directories, and there the rename is journalled. */
+async function syncDirectory(directory: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,40 @@
+/** Tables of the rotary position embedding (arXiv:2104.09864), with the frequency scaling of Llama 3. */
+import type { ModelConfig } from './config.js';
+
+export interface RopeTables {
+  /** [positions, headDim/2], row-major. */
+  readonly cos: Float32Array;
+  readonly sin: Float32Array;
+  readonly positions: number;
+}
+
+/** Angular frequencies by pair of dimensions, length headDim/2. */
+export function ropeFrequencies({ headDim, ropeTheta, ropeScaling }: ModelConfig): Float64Array {
+  const half = headDim / 2;
+  const frequencies = Float64Array.from({ length: half }, (_, i) => ropeTheta ** (-i / half));
+  if (ropeScaling === null) return frequencies;
+  const { factor, lowFreqFactor, highFreqFactor, originalContext } = ropeScaling;
+  return frequencies.map((frequency) => {
+    const wavelength = (2 * Math.PI) / frequency;
+    if (wavelength < originalContext / highFreqFactor) return frequency;
+    if (wavelength > originalContext / lowFreqFactor) return frequency / factor;
+    const smooth = (originalContext / wavelength - lowFreqFactor) / (highFreqFactor - lowFreqFactor);
+    return ((1 - smooth) * frequency) / factor + smooth * frequency;
+  });
+}
+
+/** Cosines and sines for positions 0 to `positions` − 1. */
+export function ropeTables(config: ModelConfig, positions = config.contextLength): RopeTables {
+  const frequencies = ropeFrequencies(config);
+  const half = frequencies.length;
+  const cos = new Float32Array(positions * half);
+  const sin = new Float32Array(positions * half);
+  for (let p = 0; p < positions; p++) {
+    for (let i = 0; i < half; i++) {
+      const angle = p * frequencies[i]!;
+      cos[p * half + i] = Math.cos(angle);
+      sin[p * half + i] = Math.sin(angle);
+    }
+  }
+  return { cos, sin, positions };
+}

@@ -1,60 +1,54 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
-import { LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
+import { complaint, LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
 import * as z from 'zod';
-import { showKey } from './checks.js';
+import { describeValue, showKey } from './checks.js';
 import type { ControlAction } from './routes.js';
 import { seedRange } from './sampling-operation.js';
 
-const sessionName = z
-  .string()
-  .max(63)
-  .regex(/^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$/);
-const groupName = z
-  .string()
-  .max(63)
-  .regex(/^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$/);
-const roleArn = z
-  .string()
-  .min(20)
-  .max(2048)
-  .regex(/^arn:aws[a-z-]*:iam::\d{12}:role\/?[a-zA-Z_0-9+=,.@\-_/]+$/);
-const groupArn = z
-  .string()
-  .max(2048)
-  .regex(/^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package-group\/\S{1,2048}$/);
-const packageArn = z
-  .string()
-  .max(2048)
-  .regex(/^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package\/\S{1,2048}$/);
-const hubModelArn = z
-  .string()
-  .max(2048)
-  .regex(
+/** A string whose length is checked first, so that no pattern ever runs over a long one. */
+function text({ min = 0, max, pattern }: { readonly min?: number; readonly max: number; readonly pattern: RegExp }) {
+  return z.string().min(min, { abort: true }).max(max, { abort: true }).regex(pattern);
+}
+
+const namePattern = /^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$/;
+const sessionName = text({ max: 63, pattern: namePattern });
+const groupName = text({ max: 63, pattern: namePattern });
+const roleArn = text({
+  min: 20,
+  max: 2048,
+  pattern: /^arn:aws[a-z-]*:iam::\d{12}:role\/?[a-zA-Z_0-9+=,.@\-_/]+$/,
+});
+const groupArn = text({
+  max: 2048,
+  pattern: /^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package-group\/\S{1,2048}$/,
+});
+const packageArn = text({
+  max: 2048,
+  pattern: /^arn:aws[a-z-]*:sagemaker:[a-z0-9-]{9,16}:[0-9]{12}:model-package\/\S{1,2048}$/,
+});
+const hubModelArn = text({
+  max: 2048,
+  pattern:
     /^(arn:[a-z0-9-.]{1,63}:sagemaker:[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)+:([0-9]{12}|aws):hub-content\/)[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}\/Model\/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}(\/[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4})?$/,
-  );
-const kmsKeyArn = z
-  .string()
-  .max(2048)
-  .regex(/^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/(mrk-)?[a-f0-9-]+$/);
-const networkId = z
-  .string()
-  .max(32)
-  .regex(/^[-0-9a-zA-Z]+$/);
-const tagText = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+});
+const kmsKeyArn = text({
+  max: 2048,
+  pattern: /^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key\/(mrk-)?[a-f0-9-]+$/,
+});
+const networkId = text({ max: 32, pattern: /^[-0-9a-zA-Z]+$/ });
+const tagPattern = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 const tags = z
-  .array(z.object({ Key: z.string().min(1).max(128).regex(tagText), Value: z.string().max(256).regex(tagText) }))
-  .max(50);
+  .array(
+    z.object({ Key: text({ min: 1, max: 128, pattern: tagPattern }), Value: text({ max: 256, pattern: tagPattern }) }),
+  )
+  .max(50, { abort: true });
 const vpcConfig = z.object({
   SecurityGroupIds: z.array(networkId).min(1).max(5),
   Subnets: z.array(networkId).min(1).max(16),
 });
 const outputConfig = z.object({
   S3Location: z.object({
-    Path: z
-      .string()
-      .min(1)
-      .max(1024)
-      .regex(/^(https|s3):\/\/([^/]+)\/?(.*)$/),
+    Path: text({ min: 1, max: 1024, pattern: /^(https|s3):\/\/([^/]+)\/?(.*)$/ }),
     KmsKeyArn: kmsKeyArn.optional(),
   }),
 });
@@ -95,11 +89,7 @@ export const controlSchemas = {
   ListTrainingSessions: z.object({
     CreationTimeAfter: timestamp.optional(),
     CreationTimeBefore: timestamp.optional(),
-    NameContains: z
-      .string()
-      .max(63)
-      .regex(/^[a-zA-Z0-9-]+$/)
-      .optional(),
+    NameContains: text({ max: 63, pattern: /^[a-zA-Z0-9-]*$/ }).optional(),
     StatusEquals: z.enum(sessionStatuses).optional(),
     ...page,
   }),
@@ -144,17 +134,45 @@ function pathOf(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** An issue in the house form: what was expected in the schema's words, never the value. */
-function refusal(issue: z.core.$ZodIssue): LoopwrightError {
-  const unknown = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
-  const field = pathOf(unknown === undefined ? issue.path : [...issue.path, unknown]) || 'body';
-  const text = issue.message.replace(/^Invalid (input|string|option): ?/, '');
-  const [expected = text, received] = text.split(', received ');
-  const got = received ?? (unknown === undefined ? 'something else' : 'an unknown key');
-  return new LoopwrightError({
-    code: 'invalid_argument',
-    message: received === undefined ? `${field}: ${text}` : `${field}: ${text.replace(', received ', ', got ')}`,
-    details: { field, expected: expected.replace(/^expected /, ''), got },
+/** What the schema wanted, in the words of our other refusals. */
+function expectedBy(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.expected === 'int' ? 'an integer' : `a value of type ${issue.expected}`;
+    case 'too_big':
+      return `${sizeOf(issue.origin)} at most ${issue.maximum}`;
+    case 'too_small':
+      return `${sizeOf(issue.origin)} at least ${issue.minimum}`;
+    case 'invalid_format':
+      return `a string matching ${issue.pattern ?? issue.format}`;
+    case 'invalid_value':
+      return `one of ${issue.values.map(String).join(', ')}`;
+    case 'unrecognized_keys':
+      return 'no such key';
+    default:
+      return 'a value in one of the forms of the published API';
+  }
+}
+
+function sizeOf(origin: string): string {
+  if (origin === 'string') return 'a length of';
+  return origin === 'array' ? 'a number of entries of' : 'a number of';
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
+    body,
+  );
+}
+
+function refusal(issue: z.core.$ZodIssue, body: unknown): LoopwrightError {
+  const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+  const path = [...issue.path, ...unknown];
+  return complaint({
+    field: pathOf(path) || 'body',
+    expected: expectedBy(issue),
+    got: describeValue(valueAt(body, path)),
   });
 }
 
@@ -169,7 +187,7 @@ export function decodeControlRequest<A extends ControlAction>(action: A, body: u
     const issue = checked.error.issues[0];
     throw issue === undefined
       ? new LoopwrightError({ code: 'invalid_argument', message: `${action}: the request is malformed` })
-      : refusal(issue);
+      : refusal(issue, body);
   }
   return checked.data as ControlRequest<A>; // true: the output of the schema picked by the same action
 }

@@ -236,11 +236,6 @@ test('64 datums of 128 tokens are read and written in well under 5 ms each', () 
   };
   const request = decodeTrainingRequest(body, { arns });
   // The best of many runs, so that a busy machine does not decide.
-    fastest(() => decodeTrainingRequest(body, { arns })),
-    fastest(() => encodeTrainingRequest(request, { arns })),
-    fastest(() => JSON.stringify(encodeTrainingRequest(request, { arns }))),
-    fastest(() => JSON.parse(JSON.stringify(encodeTrainingRequest(request, { arns })))),
-  );
   expect(fastest(() => decodeTrainingRequest(body, { arns }))).toBeLessThan(5);
   expect(fastest(() => encodeTrainingRequest(request, { arns }))).toBeLessThan(5);
 });

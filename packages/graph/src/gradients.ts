@@ -4,7 +4,7 @@ import { add } from './ops/add.js';
 import { reduceSum } from './ops/reduce-sum.js';
 import { opTable } from './ops/registry.js';
 import { reshape } from './ops/reshape.js';
-import { type Shape, sameShape } from './shape.js';
+import { type Shape, sameShape, show } from './shape.js';
 
 /** An output of the function, with the gradient of the loss by it. */
 export interface Seed {
@@ -24,7 +24,8 @@ function unbroadcast(grad: Value, shape: Shape): Value {
 /**
  * Gradients of Σ ⟨seed.grad, seed.value⟩ by each value of `wrt`, in the same shapes.
  *
- * @throws when the seeds do not depend on one of them, or an operation on the way has no gradient
+ * @throws when the seeds do not depend on one of them, a gradient of another shape is given, or an operation on the way has a gradient
+ *   that is not written
  */
 export function gradients(seeds: readonly Seed[], wrt: readonly Value[]): Value[] {
   const graph = seeds[0]?.value.graph;
@@ -42,12 +43,17 @@ export function gradients(seeds: readonly Seed[], wrt: readonly Value[]): Value[
     const summed = unbroadcast(grad, value.shape);
     grads.set(value.id, known === undefined ? summed : add(known, summed));
   };
-  for (const { value, grad } of seeds) accumulate(value, grad);
+  for (const { value, grad } of seeds) {
+    if (!sameShape(value.shape, grad.shape))
+      throw new Error(`gradients: a value of shape ${show(value.shape)} has a gradient of shape ${show(grad.shape)}`);
+    accumulate(value, grad);
+  }
   for (const node of nodes.reverse()) {
     const { gradient } = opTable[node.op];
     const outputGrads = node.outputs.map((output) => grads.get(output.id));
     if (gradient === 'none' || outputGrads.every((grad) => grad === undefined)) continue;
-    if (outputGrads[0] === undefined) throw new Error(`${node.op}: only its first output can be differentiated`);
+    if (gradient === 'missing')
+      throw new Error(`${node.op}: its gradient is not written; put stopGradient before it where none is wanted`);
     const needs = node.inputs.map((input) => dependent.has(input.id));
     const { inputs, outputs, attributes } = node;
     gradient({ inputs, outputs, attributes, grads: outputGrads, needs }).forEach((grad, i) => {

@@ -1,7 +1,7 @@
 /** Programs as graphs of values and nodes. A graph is built once, differentiated, optimised and lowered; it never runs by itself. */
 import type { OpName } from './ops/registry.js';
 import { opTable } from './ops/registry.js';
-import { type Shape, show } from './shape.js';
+import { canonical, type Shape, show } from './shape.js';
 
 export type DType = 'float32' | 'int64' | 'bool';
 
@@ -48,7 +48,7 @@ export class Graph {
     if (this.inputs.some((value) => value.source.type === 'input' && value.source.name === name)) {
       throw new Error(`input ${name} exists already`);
     }
-    const value = this.#value({ dtype, shape }, { type: 'input', name });
+    const value = this.#value({ dtype, shape: canonical(shape) }, { type: 'input', name });
     this.inputs.push(value);
     return value;
   }
@@ -72,7 +72,7 @@ export class Graph {
 
   /** A float32 number of shape []; equal numbers are one value. */
   scalar(number: number): Value {
-    const key = String(number);
+    const key = Object.is(number, -0) ? '-0' : String(Math.fround(number));
     let value = this.#scalars.get(key);
     if (value === undefined) {
       value = this.constant(Float32Array.of(number), []);

@@ -41,6 +41,11 @@ export function product(dims: Shape): Dim {
   return print({ coefficient, names: names.sort() });
 }
 
+/** The shape with each dimension in canonical form, so that equal dimensions are equal texts. */
+export function canonical(shape: Shape): Shape {
+  return shape.map((d) => product([d]));
+}
+
 /** Names of the sizes that a dimension is made of, and its number. */
 export function factors(dim: Dim): { readonly coefficient: number; readonly names: readonly string[] } {
   return parse(dim);

@@ -12,6 +12,8 @@ export interface Lowering {
   readonly inputs: readonly string[];
   /** Names of the outputs, unused ones at the end left out. */
   readonly outputs: readonly string[];
+  /** Names of all outputs, read or not. */
+  readonly allOutputs: readonly string[];
   readonly inputTypes: readonly ValueType[];
   readonly outputTypes: readonly ValueType[];
   input(index: number): string;
@@ -33,6 +35,8 @@ export interface Lowering {
   floats(values: readonly number[]): string;
   /** A result that nodes share: made at the first call for a key. */
   shared(key: string, make: (name: string) => void): string;
+  /** Whether each named size of a shape is an axis of some input, as `shapeVector` needs. */
+  knowsSizes(shape: Shape): boolean;
   /** int64 vector of a shape, with named sizes read from the inputs at run time. */
   shapeVector(shape: Shape): string;
   /** As shapeVector, but a constant with 0 (copied) and −1 (inferred) wherever that says enough. */
@@ -58,6 +62,7 @@ class Emitter {
   readonly #shared = new Map<string, string>();
   readonly #uses: ReadonlySet<number>;
   readonly #weightsFile: string | undefined;
+  readonly #taken: ReadonlySet<string>;
   #next = 0;
 
   constructor(program: Program, weightsFile: string | undefined) {
@@ -66,10 +71,17 @@ class Emitter {
     const used = new Set<number>(program.outputs.map(({ value }) => value.id));
     for (const node of program.nodes) for (const input of node.inputs) used.add(input.id);
     this.#uses = used;
+    const inputNames = program.inputs.flatMap(({ source }) => (source.type === 'input' ? [source.name] : []));
+    const outputNames = program.outputs.map(({ name }) => name);
+    this.#taken = new Set([...inputNames, ...outputNames]);
+    const twice = outputNames.find((name) => inputNames.includes(name));
+    if (twice !== undefined) throw new Error(`output ${twice} has the name of an input; name it otherwise`);
   }
 
   fresh(): string {
-    return `t${this.#next++}`;
+    let name = `t${this.#next++}`;
+    while (this.#taken.has(name)) name = `t${this.#next++}`;
+    return name;
   }
 
   name(value: Value): string {
@@ -164,6 +176,11 @@ class Emitter {
     });
   }
 
+  knowsSizes(shape: Shape): boolean {
+    const names = shape.flatMap((d) => factors(d).names);
+    return names.every((symbol) => this.#program.inputs.some((input) => input.shape.includes(symbol)));
+  }
+
   shapeVector(shape: Shape): string {
     if (shape.every((d) => typeof d === 'number')) return this.ints(shape);
     return this.shared(`vector ${show(shape)}`, (name) => {
@@ -201,6 +218,7 @@ class Emitter {
       attributes: node.attributes,
       inputs,
       outputs: outputs.slice(0, used),
+      allOutputs: outputs,
       inputTypes: node.inputs,
       outputTypes: node.outputs,
       input: (index) => pick(inputs, index),
@@ -225,10 +243,23 @@ class Emitter {
           this.initializers.push({ name, dtype: onnxDType.float32, dims: [values.length], data: { raw } });
         }),
       shared: (key, make) => this.shared(key, make),
+      knowsSizes: (shape) => this.knowsSizes(shape),
       shapeVector: (shape) => this.shapeVector(shape),
       reshapeTarget: (from, to) => this.reshapeTarget(from, to),
     });
   }
+}
+
+/** Leaves out what no output needs: ExpandLike, for one, reads only the shape of its second input. */
+function prune({ nodes, initializers }: Emitter, outputs: readonly string[]): Pick<Emitter, 'nodes' | 'initializers'> {
+  const read = new Set(outputs);
+  const kept: OnnxNode[] = [];
+  for (const node of [...nodes].reverse()) {
+    if (!node.outputs.some((name) => read.has(name))) continue;
+    for (const name of node.inputs) read.add(name);
+    kept.push(node);
+  }
+  return { nodes: kept.reverse(), initializers: initializers.filter(({ name }) => read.has(name)) };
 }
 
 /** Writes the program as an ONNX model. Inputs keep their names; outputs get the names that the program gives them. */
@@ -237,11 +268,13 @@ export function lower(program: Program, { weightsFile }: LowerOptions = {}): Low
   for (const node of program.nodes) emitter.lower(node);
   for (const { name, value } of program.outputs) emitter.emit('Identity', [emitter.name(value)], [name]);
   const info = (name: string, value: Value) => ({ name, dtype: onnxDType[value.dtype], shape: value.shape });
+  const names = program.outputs.map(({ name }) => name);
+  const { nodes, initializers } = prune(emitter, names);
   const bytes = encodeModel({
-    nodes: emitter.nodes,
-    initializers: emitter.initializers,
+    nodes,
+    initializers,
     inputs: program.inputs.map((value) => info(emitter.name(value), value)),
     outputs: program.outputs.map(({ name, value }) => info(name, value)),
   });
-  return { bytes, nodeCount: emitter.nodes.length };
+  return { bytes, nodeCount: nodes.length };
 }

@@ -2,9 +2,11 @@
 import type { Value } from '../graph.js';
 import { type Dim, dim, show } from '../shape.js';
 import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { requireSameDtype } from './elementwise.js';
 import { slice } from './slice.js';
 
-function sum(dims: readonly Dim[]): Dim {
+/** Size of an axis made of parts; a sum with a named part is one opaque name. */
+export function joinedSize(dims: readonly Dim[]): Dim {
   let total = 0;
   const names: Dim[] = [];
   for (const d of dims) {
@@ -19,14 +21,16 @@ export const Concat: OpDefinition = {
   infer: (inputs, attributes) => {
     const first = at(inputs, 0);
     const axis = Number(attributes.axis);
-    for (const { shape } of inputs) {
+    for (const input of inputs) {
+      requireSameDtype('Concat', first, input);
+      const { shape } = input;
       if (shape.length !== first.shape.length || shape.some((d, i) => i !== axis && d !== first.shape[i])) {
         throw new Error(
           `Concat on axis ${axis}: ${inputs.map((input) => show(input.shape)).join(', ')} differ elsewhere`,
         );
       }
     }
-    const joined = sum(inputs.map(({ shape }) => dim(shape, axis)));
+    const joined = joinedSize(inputs.map(({ shape }) => dim(shape, axis)));
     return [{ dtype: first.dtype, shape: first.shape.map((d, i) => (i === axis ? joined : d)) }];
   },
   gradient: ({ inputs, attributes, grads, needs }) => {

@@ -1,6 +1,7 @@
 /** What an operation is: a shape rule, a gradient and a lowering, in one file with its doc. */
-import type { Attributes, Value, ValueType } from '../graph.js';
+import type { Attributes, DType, Value, ValueType } from '../graph.js';
 import type { Lowering } from '../onnx/lowering.js';
+import { show } from '../shape.js';
 
 export interface GradientContext {
   readonly inputs: readonly Value[];
@@ -18,8 +19,11 @@ export type Gradient = (context: GradientContext) => readonly (Value | undefined
 export interface OpDefinition {
   /** Checks the inputs and tells the outputs. Throws a sentence that names the operation and the shapes. */
   readonly infer: (inputs: readonly ValueType[], attributes: Attributes) => readonly ValueType[];
-  /** `'none'` for operations through which no gradient flows (comparisons, indices). */
-  readonly gradient: Gradient | 'none';
+  /**
+   * `'none'` where the derivative is zero or taken as zero (comparisons, ids, casts, StopGradient); `'missing'` where there is one that
+   * nobody has written yet: `gradients` throws when it meets that, so that no part of a gradient is lost silently.
+   */
+  readonly gradient: Gradient | 'none' | 'missing';
   /** Emits ONNX nodes. */
   readonly lower: (lowering: Lowering) => void;
 }
@@ -35,4 +39,9 @@ export function at<T>(list: readonly T[], index: number): T {
   const item = list[index];
   if (item === undefined) throw new Error(`operand ${index} is missing`);
   return item;
+}
+
+/** Throws unless an operand has the dtype that the operation needs. */
+export function requireDtype(op: string, operand: string, { dtype, shape }: ValueType, expected: DType): void {
+  if (dtype !== expected) throw new Error(`${op}: ${operand} must be ${expected}, got ${dtype} ${show(shape)}`);
 }

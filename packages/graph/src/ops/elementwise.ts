@@ -1,13 +1,19 @@
 /** Elementwise operations: one factory for binary and one for unary ones. Shapes broadcast by NumPy's rule. */
 import type { ValueType } from '../graph.js';
-import { broadcast } from '../shape.js';
-import { at, type Gradient, type OpDefinition } from './definition.js';
+import { broadcast, show } from '../shape.js';
+import { at, type Gradient, type OpDefinition, requireDtype } from './definition.js';
+
+/** Throws unless both operands have one dtype. */
+export function requireSameDtype(op: string, a: ValueType, b: ValueType): void {
+  if (a.dtype !== b.dtype)
+    throw new Error(`${op}: dtypes differ: ${a.dtype} ${show(a.shape)} and ${b.dtype} ${show(b.shape)}`);
+}
 
 export function binary(name: string, gradient: Gradient): OpDefinition {
   return {
     infer: (inputs) => {
       const [a, b] = [at(inputs, 0), at(inputs, 1)];
-      if (a.dtype !== b.dtype) throw new Error(`${name}: dtypes differ: ${a.dtype} and ${b.dtype}`);
+      requireSameDtype(name, a, b);
       return [{ dtype: a.dtype, shape: broadcast(name, a.shape, b.shape) }];
     },
     gradient,
@@ -17,7 +23,10 @@ export function binary(name: string, gradient: Gradient): OpDefinition {
 
 export function unary(name: string, gradient: Gradient): OpDefinition {
   return {
-    infer: (inputs) => [{ dtype: at(inputs, 0).dtype, shape: at(inputs, 0).shape }],
+    infer: (inputs) => {
+      requireDtype(name, 'the input', at(inputs, 0), 'float32');
+      return [{ dtype: 'float32', shape: at(inputs, 0).shape }];
+    },
     gradient,
     lower: (to) => to.emit(name, to.inputs, to.outputs),
   };
@@ -25,9 +34,11 @@ export function unary(name: string, gradient: Gradient): OpDefinition {
 
 export function comparison(name: string): OpDefinition {
   return {
-    infer: (inputs): readonly ValueType[] => [
-      { dtype: 'bool', shape: broadcast(name, at(inputs, 0).shape, at(inputs, 1).shape) },
-    ],
+    infer: (inputs) => {
+      const [a, b] = [at(inputs, 0), at(inputs, 1)];
+      requireSameDtype(name, a, b);
+      return [{ dtype: 'bool', shape: broadcast(name, a.shape, b.shape) }];
+    },
     gradient: 'none',
     lower: (to) => to.emit(name, to.inputs, to.outputs),
   };

@@ -12,7 +12,15 @@ export const ExpandLike: OpDefinition = {
     return [{ dtype: a.dtype, shape: like.shape }];
   },
   gradient: ({ grads }) => [onlyGrad(grads), undefined],
-  lower: (to) => to.emit('Expand', [to.input(0), to.shapeVector(to.inputTypes[1]!.shape)], to.outputs),
+  lower: (to) => {
+    const { shape } = at(to.inputTypes, 1);
+    // A size that no input has (an axis that Concat made) is read off the other value itself.
+    const like = to.input(1);
+    const target = to.knowsSizes(shape)
+      ? to.shapeVector(shape)
+      : to.shared(`shape of ${like}`, (name) => to.emit('Shape', [like], [name]));
+    to.emit('Expand', [to.input(0), target], to.outputs);
+  },
 };
 
 export function expandLike(a: Value, like: Value): Value {

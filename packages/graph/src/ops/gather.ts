@@ -3,8 +3,8 @@
  * one-hot ids, whose order of additions is fixed, so that equal inputs give equal bits (a scatter with additions may race).
  */
 import type { Value } from '../graph.js';
-import { dim, product, staticDim } from '../shape.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { dim, product, show, staticDim } from '../shape.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
 import { matMul } from './mat-mul.js';
 import { oneHot } from './one-hot.js';
 import { reshape } from './reshape.js';
@@ -12,7 +12,9 @@ import { reshape } from './reshape.js';
 export const Gather: OpDefinition = {
   infer: (inputs) => {
     const [table, ids] = [at(inputs, 0), at(inputs, 1)];
-    if (ids.dtype !== 'int64') throw new Error(`Gather: ids must be int64, got ${ids.dtype}`);
+    requireDtype('Gather', 'ids', ids, 'int64');
+    if (table.shape.length === 0)
+      throw new Error(`Gather: the table needs one axis at least, got ${show(table.shape)}`);
     return [{ dtype: table.dtype, shape: [...ids.shape, ...table.shape.slice(1)] }];
   },
   gradient: ({ inputs, grads, needs }) => {

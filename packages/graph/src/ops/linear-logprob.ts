@@ -6,7 +6,7 @@
  */
 import type { Value } from '../graph.js';
 import { dim, show } from '../shape.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
 import { gather } from './gather.js';
 import { mul } from './mul.js';
 import { reduceSum } from './reduce-sum.js';
@@ -16,6 +16,7 @@ import { sub } from './sub.js';
 export const LinearLogprob: OpDefinition = {
   infer: (inputs) => {
     const [x, w, ids] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
+    requireDtype('LinearLogprob', 'ids', ids, 'int64');
     if (
       x.shape.length !== 2 ||
       w.shape.length !== 2 ||

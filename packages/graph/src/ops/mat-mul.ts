@@ -4,7 +4,7 @@
  */
 import type { Attributes, Value } from '../graph.js';
 import { broadcast, dim, product, type Shape, show } from '../shape.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
 import { reshape } from './reshape.js';
 
 export interface MatMulOptions {
@@ -24,6 +24,8 @@ function flatten(value: Value): Value {
 export const MatMul: OpDefinition = {
   infer: (inputs, attributes) => {
     const [a, b] = [at(inputs, 0), at(inputs, 1)];
+    requireDtype('MatMul', 'the left side', a, 'float32');
+    requireDtype('MatMul', 'the right side', b, 'float32');
     if (a.shape.length < 2 || b.shape.length < 2)
       throw new Error(`MatMul: needs two axes at least: ${show(a.shape)} x ${show(b.shape)}`);
     const [m, k] = inner(a.shape, attributes.transposeA === true);
@@ -49,11 +51,8 @@ export const MatMul: OpDefinition = {
         ? matMul(b, grad, { transposeA: tb, transposeB: true, alpha })
         : matMul(grad, b, { transposeB: !tb, alpha });
     if (!needs[1]) return [byA, undefined];
-    if (b.shape.length === 2 && a.shape.length > 2) {
-      if (ta)
-        throw new Error(
-          'MatMul: no gradient for a shared right side under a transposed left side; transpose the left side first',
-        );
+    // A shared right side under rows that lie in order: one flat product adds up all leading axes, without an array per leading index.
+    if (b.shape.length === 2 && a.shape.length > 2 && !ta) {
       const [a2, g2] = [flatten(a), flatten(grad)];
       return [byA, tb ? matMul(g2, a2, { transposeA: true, alpha }) : matMul(a2, g2, { transposeA: true, alpha })];
     }

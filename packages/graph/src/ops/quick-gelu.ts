@@ -4,13 +4,16 @@
  */
 import type { Value } from '../graph.js';
 import { add } from './add.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
 import { mul } from './mul.js';
 import { sigmoid } from './sigmoid.js';
 import { sub } from './sub.js';
 
 export const QuickGelu: OpDefinition = {
-  infer: (inputs) => [{ dtype: 'float32', shape: at(inputs, 0).shape }],
+  infer: (inputs) => {
+    requireDtype('QuickGelu', 'the input', at(inputs, 0), 'float32');
+    return [{ dtype: 'float32', shape: at(inputs, 0).shape }];
+  },
   gradient: ({ inputs, attributes, grads }) => {
     const a = at(inputs, 0);
     const scaled = mul(a, a.graph.scalar(Number(attributes.alpha)));

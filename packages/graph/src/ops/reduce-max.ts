@@ -1,10 +1,10 @@
-/** ReduceMax over axes; used where no gradient is wanted (stable softmax, drawing). */
+/** ReduceMax over axes. Its gradient is not written: stop it (stopGradient) where it cancels, as in a stable softmax. */
 import type { Value } from '../graph.js';
 import { normalizeAxes } from '../shape.js';
 import type { OpDefinition } from './definition.js';
 import { reduction } from './reduction.js';
 
-export const ReduceMax: OpDefinition = reduction('ReduceMax', 'none');
+export const ReduceMax: OpDefinition = reduction('ReduceMax', 'missing');
 
 export function reduceMax(
   a: Value,

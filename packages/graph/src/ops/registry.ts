@@ -21,6 +21,7 @@ import { Min } from './min.js';
 import { Mul } from './mul.js';
 import { Neg } from './neg.js';
 import { OneHot } from './one-hot.js';
+import { Pad } from './pad.js';
 import { QuickGelu } from './quick-gelu.js';
 import { ReduceMax } from './reduce-max.js';
 import { ReduceMean } from './reduce-mean.js';
@@ -31,6 +32,8 @@ import { RotaryEmbedding } from './rotary-embedding.js';
 import { Sigmoid } from './sigmoid.js';
 import { Slice } from './slice.js';
 import { Softmax } from './softmax.js';
+import { Split } from './split.js';
+import { StopGradient } from './stop-gradient.js';
 import { Sub } from './sub.js';
 import { TopK } from './top-k.js';
 import { Transpose } from './transpose.js';
@@ -59,6 +62,7 @@ export type OpName =
   | 'Mul'
   | 'Neg'
   | 'OneHot'
+  | 'Pad'
   | 'QuickGelu'
   | 'ReduceMax'
   | 'ReduceMean'
@@ -69,6 +73,8 @@ export type OpName =
   | 'Sigmoid'
   | 'Slice'
   | 'Softmax'
+  | 'Split'
+  | 'StopGradient'
   | 'Sub'
   | 'TopK'
   | 'Transpose'
@@ -96,6 +102,7 @@ export const opTable: Readonly<Record<OpName, OpDefinition>> = {
   Mul,
   Neg,
   OneHot,
+  Pad,
   QuickGelu,
   ReduceMax,
   ReduceMean,
@@ -106,6 +113,8 @@ export const opTable: Readonly<Record<OpName, OpDefinition>> = {
   Sigmoid,
   Slice,
   Softmax,
+  Split,
+  StopGradient,
   Sub,
   TopK,
   Transpose,

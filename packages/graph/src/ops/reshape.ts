@@ -1,6 +1,6 @@
 /** Reshape: the same values in row-major order under another shape. The gradient is reshaped back. */
 import type { Value } from '../graph.js';
-import { product, type Shape, sameShape, show } from '../shape.js';
+import { canonical, product, type Shape, sameShape, show } from '../shape.js';
 import { at, type OpDefinition, onlyGrad } from './definition.js';
 
 export const Reshape: OpDefinition = {
@@ -20,8 +20,8 @@ export const Reshape: OpDefinition = {
 };
 
 /** Attributes are plain data, so a shape travels as text; names of sizes contain no comma. */
-function parseShape(text: string): Shape {
-  return text === '' ? [] : text.split(',').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+export function parseShape(text: string): Shape {
+  return text === '' ? [] : canonical(text.split(','));
 }
 
 export function reshape(a: Value, shape: Shape): Value {

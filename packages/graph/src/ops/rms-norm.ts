@@ -4,7 +4,7 @@
  */
 import type { Value } from '../graph.js';
 import { sameShape, show } from '../shape.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
 import { mul } from './mul.js';
 import { reduceMean } from './reduce-mean.js';
 import { reduceSum } from './reduce-sum.js';
@@ -13,7 +13,9 @@ import { sub } from './sub.js';
 export const RmsNorm: OpDefinition = {
   infer: (inputs) => {
     const [x, weight] = [at(inputs, 0), at(inputs, 1)];
-    if (!sameShape(weight.shape, x.shape.slice(-1))) {
+    requireDtype('RmsNorm', 'the input', x, 'float32');
+    requireDtype('RmsNorm', 'the weight', weight, 'float32');
+    if (x.shape.length === 0 || !sameShape(weight.shape, x.shape.slice(-1))) {
       throw new Error(`RmsNorm: weight ${show(weight.shape)} must be as long as the last axis of ${show(x.shape)}`);
     }
     return [

@@ -3,7 +3,7 @@
  * (i, i + d/2) as in Llama. A rotation is orthogonal, so its gradient is the rotation by the opposite angle (`inverse`).
  */
 import type { Value } from '../graph.js';
-import { show } from '../shape.js';
+import { sameShape, show } from '../shape.js';
 import { at, type OpDefinition, onlyGrad } from './definition.js';
 
 export interface RotaryTables {
@@ -16,7 +16,7 @@ export interface RotaryTables {
 
 export const RotaryEmbedding: OpDefinition = {
   infer: (inputs, attributes) => {
-    const [x, positions] = [at(inputs, 0), at(inputs, 1)];
+    const [x, positions, cos, sin] = [at(inputs, 0), at(inputs, 1), at(inputs, 2), at(inputs, 3)];
     if (x.shape.length !== 3 || positions.shape.length !== 2 || positions.dtype !== 'int64') {
       throw new Error(
         `RotaryEmbedding: needs [B,S,heads*d] and int64 [B,S], got ${show(x.shape)} and ${show(positions.shape)}`,
@@ -26,9 +26,16 @@ export const RotaryEmbedding: OpDefinition = {
     if (typeof width !== 'number' || width % (2 * Number(attributes.heads)) !== 0) {
       throw new Error(`RotaryEmbedding: ${show(x.shape)} does not divide into ${attributes.heads} heads of even size`);
     }
+    const half = width / (2 * Number(attributes.heads));
+    if (cos.shape.length !== 2 || cos.shape[1] !== half || !sameShape(cos.shape, sin.shape)) {
+      throw new Error(
+        `RotaryEmbedding: tables ${show(cos.shape)} and ${show(sin.shape)} must be [P,${half}] for ${attributes.heads} heads in ${show(x.shape)}`,
+      );
+    }
     return [{ dtype: 'float32', shape: x.shape }];
   },
-  gradient: ({ inputs, attributes, grads }) => {
+  gradient: ({ inputs, attributes, grads, needs }) => {
+    if (needs[2] || needs[3]) throw new Error('RotaryEmbedding: its tables are constants; no gradient by them');
     const [, positions, cos, sin] = inputs;
     const rotated = onlyGrad(grads).graph.apply('RotaryEmbedding', [onlyGrad(grads), positions!, cos!, sin!], {
       heads: Number(attributes.heads),

@@ -2,13 +2,13 @@
 import type { Value } from '../graph.js';
 import { dim, show } from '../shape.js';
 import { at, type OpDefinition, onlyGrad } from './definition.js';
-import { mul } from './mul.js';
+import { pad } from './pad.js';
 
 export const Slice: OpDefinition = {
   infer: (inputs, attributes) => {
     const { dtype, shape } = at(inputs, 0);
     const [axis, start, end] = [Number(attributes.axis), Number(attributes.start), Number(attributes.end)];
-    const size = dim(shape, axis);
+    const size = shape[axis];
     if (typeof size !== 'number' || start < 0 || end > size || start >= end) {
       throw new Error(`Slice: ${start}..${end} of axis ${axis} is not inside ${show(shape)}`);
     }
@@ -17,11 +17,7 @@ export const Slice: OpDefinition = {
   gradient: ({ inputs, attributes, grads }) => {
     const input = at(inputs, 0);
     const [axis, start, end] = [Number(attributes.axis), Number(attributes.start), Number(attributes.end)];
-    const size = Number(dim(input.shape, axis));
-    const zero = input.graph.scalar(0);
-    const zeros = (from: number, to: number): Value[] => (from < to ? [mul(slice(input, axis, from, to), zero)] : []);
-    const parts = [...zeros(0, start), onlyGrad(grads), ...zeros(end, size)];
-    return [parts.length === 1 ? parts[0] : input.graph.apply('Concat', parts, { axis })[0]];
+    return [pad(onlyGrad(grads), axis, start, Number(dim(input.shape, axis)) - end)];
   },
   lower: (to) => {
     const { start, end, axis } = to.attributes;

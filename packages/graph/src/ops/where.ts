@@ -1,12 +1,14 @@
 /** Where: a where the condition holds, else b. The gradient goes where the value came from. */
 import type { Value } from '../graph.js';
 import { broadcast } from '../shape.js';
-import { at, type OpDefinition, onlyGrad } from './definition.js';
+import { at, type OpDefinition, onlyGrad, requireDtype } from './definition.js';
+import { requireSameDtype } from './elementwise.js';
 
 export const Where: OpDefinition = {
   infer: (inputs) => {
     const [condition, a, b] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
-    if (condition.dtype !== 'bool') throw new Error(`Where: the condition must be bool, got ${condition.dtype}`);
+    requireDtype('Where', 'the condition', condition, 'bool');
+    requireSameDtype('Where', a, b);
     return [{ dtype: a.dtype, shape: broadcast('Where', condition.shape, broadcast('Where', a.shape, b.shape)) }];
   },
   gradient: ({ inputs, grads, needs }) => {

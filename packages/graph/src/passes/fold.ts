@@ -1,4 +1,4 @@
-/** Constant folding: arithmetic of scalars, and steps that change nothing (x·1, x+0, x−0, x/1). */
+/** Constant folding: arithmetic of scalars, and steps that change nothing (x·1, x+0, x−0, x/1, StopGradient once differentiated). */
 import { type Graph, scalarOf, type Value } from '../graph.js';
 import type { OpName } from '../ops/registry.js';
 import type { Program } from '../program.js';
@@ -29,6 +29,7 @@ function folded(op: OpName, [a, b]: readonly Value[], graph: Graph, shape: reado
 
 export function foldConstants(old: Program): Program {
   return rebuild(old, (node, inputs, { graph }) => {
+    if (node.op === 'StopGradient') return inputs;
     const output = folded(node.op, inputs, graph, node.outputs[0]!.shape);
     return output !== undefined && sameShape(output.shape, node.outputs[0]!.shape) ? [output] : undefined;
   });

@@ -1,0 +1,26 @@
+import { describe } from 'vitest';
+import { floats, ids, itComputes, itRefuses } from '../testing/op-cases.js';
+import { softmax } from './softmax.js';
+
+describe('Softmax', () => {
+  itComputes('works over the last axis', (random) => ({
+    inputs: { a: floats(['B', 'S', random.int(1, 6)], [-5, 5]) },
+    outputs: ({ a }) => ({ y: softmax(a!) }),
+    wrt: ['a'],
+  }));
+
+  itComputes('stays finite for large logits', () => ({
+    inputs: { a: floats([4, 5], [900, 1000]) },
+    outputs: ({ a }) => ({ y: softmax(a!) }),
+    wrt: [],
+  }));
+
+  itComputes('works over a named axis', () => ({
+    inputs: { a: floats(['S', 'T']) },
+    outputs: ({ a }) => ({ y: softmax(a!) }),
+    wrt: ['a'],
+  }));
+
+  itRefuses('a single number', { a: floats([]) }, ({ a }) => softmax(a!), ['Softmax', '[]']);
+  itRefuses('ids', { a: ids(['B', 3], 2) }, ({ a }) => softmax(a!), ['Softmax', 'int64', '[B,3]']);
+});

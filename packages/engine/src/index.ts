@@ -10,3 +10,5 @@ export type {
   SessionCounters,
   SessionOptions,
 } from './engine.js';
+export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
+export { readSafetensors, writeSafetensors } from './formats/safetensors.js';

@@ -1,12 +1,31 @@
 /** Fixtures, tolerances and helpers. For tests only. */
-export type { LoraAdapter, TinyModel } from './fixtures.js';
+export type { CompareOptions } from './compare.js';
+export { expectClose, expectSameBits, norm } from './compare.js';
+export type {
+  FullExpected,
+  LoraAdapter,
+  LoraBatch,
+  LoraBatchDatum,
+  LoraExpected,
+  LossCase,
+  OptimizerCase,
+  OptimizerExpected,
+  SmolForward,
+  SmolLora,
+  TinyExpected,
+  TinyModel,
+  TrainingExpected,
+} from './fixtures.js';
 export {
   fixturePath,
   loraAdapterDirectory,
   loraAdapters,
   readFixtureJson,
+  readFixtureTensors,
   tinyModelDirectory,
   tinyModels,
 } from './fixtures.js';
 export type { TemporaryDirectory } from './temporary.js';
 export { rejection, temporaryDirectory } from './temporary.js';
+export type { ElementTolerance, SumTolerance, TensorTolerance, Tolerance } from './tolerances.js';
+export { tolerances } from './tolerances.js';

@@ -1,9 +1,9 @@
 /** Files that are there whole or not at all: written beside their place, synced, then renamed into it. */
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { open, rename, unlink } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
-import { LoopwrightError } from '@loopwright/protocol';
+import { open, readdir, rename, stat, statfs, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
 
 /** Writes all of `bytes` at the end of the file; replaced in tests, to fail where a real disk would. */
 export type WriteBytes = (handle: FileHandle, bytes: Uint8Array) => Promise<void>;
@@ -11,6 +11,8 @@ export type WriteBytes = (handle: FileHandle, bytes: Uint8Array) => Promise<void
 export interface WriteOptions {
   readonly signal?: AbortSignal;
   readonly writeBytes?: WriteBytes;
+  /** Bytes free to this user on the disk of a directory; replaced in tests. */
+  readonly freeBytes?: (directory: string) => Promise<number>;
 }
 
 /** Appends bytes to the file being written. */
@@ -25,18 +27,25 @@ const noSpaceCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
  * Writes a file atomically: `produce` appends its bytes; the file gets its name when all of them are on the disk.
  * Two writers of one path do not meet: each has its own temporary name, and the last rename wins.
  *
+ * @param options `sizeBytes` is what will be written, where that is known: with less than that free it is refused at once
  * @throws `disk_full` when the disk or a quota is full, `cancelled` when the signal fires, `internal` for other system errors;
  *   in every case, and when `produce` throws, the temporary file is gone and an older file of that name is untouched
  */
 export async function writeFileAtomically(
   path: string,
   produce: (append: Append) => Promise<void>,
-  { signal, writeBytes = writeFully }: WriteOptions = {},
+  {
+    signal,
+    writeBytes = writeFully,
+    freeBytes = systemFreeBytes,
+    sizeBytes,
+  }: WriteOptions & { readonly sizeBytes?: number } = {},
 ): Promise<void> {
   throwIfCancelled(signal, path);
   const temporary = temporaryName(path);
   let handle: FileHandle | undefined;
   try {
+    if (sizeBytes !== undefined) await requireSpace(path, { sizeBytes, freeBytes });
     handle = await open(temporary, 'wx');
     const target = handle;
     await produce(async (bytes) => {
@@ -70,9 +79,42 @@ function temporaryName(path: string): string {
   return `${path}.${process.pid}-${randomBytes(6).toString('hex')}${temporarySuffix}`;
 }
 
-/** Whether a file name is one that an unfinished write to `name` would have left behind. */
-export function isTemporaryOf(name: string, candidate: string): boolean {
-  return candidate.startsWith(`${name}.`) && candidate.endsWith(temporarySuffix);
+/** A write that has not touched its file for so long has died with its process. */
+const abandonedAfterMs = 60 * 60 * 1000;
+
+/** Removes what killed processes left of unfinished writes whose file name starts with `prefix`; younger ones may still be going on. */
+export async function removeAbandonedWrites(
+  directory: string,
+  { prefix, now = Date.now }: { readonly prefix: string; readonly now?: () => number },
+): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(prefix) || !name.endsWith(temporarySuffix)) continue;
+    const path = join(directory, name);
+    const modifiedAtMs = (await stat(path).catch(() => undefined))?.mtimeMs;
+    // Another process may remove it first; either way it is gone.
+    if (modifiedAtMs !== undefined && now() - modifiedAtMs > abandonedAfterMs)
+      await unlink(path).catch(() => undefined);
+  }
+}
+
+async function systemFreeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}
+
+async function requireSpace(
+  path: string,
+  { sizeBytes, freeBytes }: { sizeBytes: number; freeBytes: (directory: string) => Promise<number> },
+): Promise<void> {
+  const free = await freeBytes(dirname(path));
+  if (free >= sizeBytes) return;
+  throw complaint({
+    code: 'disk_full',
+    field: path,
+    expected: `${sizeBytes} bytes free`,
+    got: `${free}`,
+    remedy: 'free some space and try again; nothing was written',
+  });
 }
 
 /** A failed write, with the code that tells a person what to mend. Errors of ours pass through. */

@@ -262,7 +262,7 @@ export async function writeSafetensors(
         await append(bytesOf(values));
       }
     },
-    options,
+    { ...options, sizeBytes: head.byteLength + end },
   );
 }
 

@@ -9,12 +9,14 @@ import {
   gather,
   matMul,
   mul,
+  product,
   type RotaryTables,
   reshape,
   rmsNorm,
   rotaryEmbedding,
   sigmoid,
   softmax,
+  stopGradient,
   transpose,
   type Value,
 } from '@loopwright/graph';
@@ -67,7 +69,7 @@ export function sequenceModel(
   const normHeads = (x: Value, heads: number, name: string) =>
     reshape(rmsNorm(reshape(x, [rows, heads, d]), weights(name), rmsNormEps), ['B', 'S', heads * d]);
 
-  const embedded = reshape(gather(weights('model.embed_tokens.weight'), inputs.ids), [rows, D]);
+  const embedded = reshape(gather(stopGradient(weights('model.embed_tokens.weight')), inputs.ids), [rows, D]);
   const caches: LayerCache[] = [];
   let x = embedded;
   for (let layer = 0; layer < layers; layer++) {
@@ -87,14 +89,14 @@ export function sequenceModel(
     const queries = reshape(transpose(reshape(q, ['B', 'S', K, G, d]), [0, 2, 3, 1, 4]), [
       'B',
       K,
-      `${G}*S`.replace(/^1\*/, ''),
+      product([G, 'S']),
       d,
     ]);
     const toHeads = (y: Value) => transpose(reshape(y, ['B', 'S', K, d]), [0, 2, 1, 3]);
     const [keys, values] = [toHeads(k), toHeads(v)];
     caches.push({ keys, values });
     const scores = reshape(matMul(queries, keys, { transposeB: true, alpha: 1 / Math.sqrt(d) }), ['B', K, G, 'S', 'S']);
-    const attention = reshape(softmax(add(scores, inputs.mask)), ['B', K, `${G}*S`.replace(/^1\*/, ''), 'S']);
+    const attention = reshape(softmax(add(scores, inputs.mask)), ['B', K, product([G, 'S']), 'S']);
     const mixed = reshape(matMul(attention, values), ['B', K, G, 'S', d]);
     x = add(x, linear(reshape(transpose(mixed, [0, 3, 1, 2, 4]), [rows, H * d]), layer, 'o_proj'));
     const normedAfter = rmsNorm(x, weights(name('post_attention_layernorm.weight')), rmsNormEps);

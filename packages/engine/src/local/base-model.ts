@@ -1,0 +1,84 @@
+/** A base model in memory: its config, one copy of its weights that every program reads, and the training programs compiled for it. */
+import type { ModelCard } from '@loopwright/protocol';
+import type { Tensor } from 'onnxruntime-node';
+import type { WeightsFile } from '../formats/weights-file.js';
+import type { ModelConfig } from './models/config.js';
+import { weightSpecs } from './models/weight-names.js';
+import { Compiled, type TensorFactory } from './ort/runtime.js';
+import { buildTrainingGraph, type Trained } from './train/training-graph.js';
+
+export interface TrainingProgram {
+  readonly compiled: Compiled;
+  readonly weightNames: readonly string[];
+  readonly gradientNames: readonly string[];
+}
+
+export interface BaseModelParts {
+  readonly card: ModelCard;
+  readonly config: ModelConfig;
+  /** float32 by name; read-only by agreement. */
+  readonly weights: ReadonlyMap<string, Float32Array>;
+  /** The same weights as a file, for programs that hold them as constants. */
+  readonly file: WeightsFile;
+  readonly threads: number;
+  readonly tensors: TensorFactory;
+}
+
+export class BaseModel implements AsyncDisposable {
+  readonly card: ModelCard;
+  readonly config: ModelConfig;
+  readonly weights: ReadonlyMap<string, Float32Array>;
+  readonly shapes: ReadonlyMap<string, readonly number[]>;
+  readonly file: WeightsFile;
+  readonly threads: number;
+  readonly tensors: TensorFactory;
+  readonly #programs = new Map<string, Promise<TrainingProgram>>();
+  readonly #weightTensors = new Map<string, Tensor>();
+
+  constructor({ card, config, weights, file, threads, tensors }: BaseModelParts) {
+    this.card = card;
+    this.config = config;
+    this.weights = weights;
+    this.shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
+    this.file = file;
+    this.threads = threads;
+    this.tensors = tensors;
+  }
+
+  /** The training program for these arrays, compiled at its first use. */
+  program(trained: Trained, backward: boolean): Promise<TrainingProgram> {
+    const kind = trained.type === 'lora' ? [...trained.targetModules].sort().join(',') : trained.type;
+    const key = `${kind} ${backward}`;
+    let found = this.#programs.get(key);
+    if (found === undefined) {
+      found = this.#compile(trained, backward);
+      this.#programs.set(key, found);
+      found.catch(() => this.#programs.delete(key));
+    }
+    return found;
+  }
+
+  async #compile(trained: Trained, backward: boolean): Promise<TrainingProgram> {
+    const { program, weightNames, gradientNames } = buildTrainingGraph(this.config, { trained, backward });
+    return { compiled: await Compiled.load(program, { threads: this.threads }), weightNames, gradientNames };
+  }
+
+  /** The base weight as a tensor over the shared array. */
+  weightTensor(name: string): Tensor {
+    let tensor = this.#weightTensors.get(name);
+    if (tensor === undefined) {
+      tensor = this.tensors.float(this.weights.get(name)!, this.shapes.get(name)!);
+      this.#weightTensors.set(name, tensor);
+    }
+    return tensor;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const program of this.#programs.values())
+      await program.then(
+        ({ compiled }) => compiled[Symbol.asyncDispose](),
+        () => undefined,
+      );
+    this.#programs.clear();
+  }
+}

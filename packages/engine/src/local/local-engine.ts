@@ -1,0 +1,227 @@
+/** The embedded engine in this process: base model, training sessions, sampler, and the loop that gives them turns. */
+import { randomUUID } from 'node:crypto';
+import {
+  type AdamParams,
+  asLoopwrightError,
+  type ComputeLogprobsResult,
+  complaint,
+  LoopwrightError,
+  type ModelCard,
+  type OptimStepResult,
+  type PassOperation,
+  type PassResult,
+  type SampleResult,
+  type SessionSpec,
+} from '@loopwright/protocol';
+import type { Tokenizer } from '@loopwright/text';
+import { loadTokenizerFromDirectory } from '@loopwright/text/node';
+import type {
+  CallOptions,
+  Engine,
+  ExecutionPlan,
+  LogprobsRequest,
+  SampleRequest,
+  SamplerWeights,
+  SavedFiles,
+  SessionOptions,
+} from '../engine.js';
+import { ModelDirectory } from '../formats/model-directory.js';
+import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
+import { BaseModel } from './base-model.js';
+import { loadSession, saveSession, sessionAdapter } from './checkpoint.js';
+import { loadRuntime, TensorFactory } from './ort/runtime.js';
+import { executionPlan, type PlanOptions } from './plan.js';
+import { Sampler } from './sample/sampler.js';
+import { score } from './sample/score.js';
+import { Snapshots } from './sample/snapshots.js';
+import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
+import { checkIds, TrainingSession } from './train/training-session.js';
+
+export interface LocalEngineOptions extends PlanOptions {
+  /** Folder for float32 copies of weights, shared by all engines of a machine. */
+  readonly cacheDirectory: string;
+  /** Rows at most that are decoded together; 256. */
+  readonly maxRows?: number;
+  /** Memory for keys and values; 2 GiB. */
+  readonly maxCacheBytes?: number;
+  readonly onSlice?: (event: SliceEvent) => void;
+}
+
+export class LocalEngine implements Engine {
+  readonly model: ModelCard;
+  readonly incarnation = randomUUID();
+  readonly #base: BaseModel;
+  readonly #options: LocalEngineOptions;
+  readonly #sessions = new Map<string, TrainingSession>();
+  readonly #snapshots: Snapshots;
+  readonly #sampler: Sampler;
+  readonly #loop: SliceLoop;
+  readonly #tokenizer: () => Tokenizer;
+
+  private constructor(base: BaseModel, options: LocalEngineOptions, tokenizer: () => Tokenizer) {
+    this.model = base.card;
+    this.#base = base;
+    this.#options = options;
+    this.#tokenizer = tokenizer;
+    this.#snapshots = new Snapshots(base, options.cacheDirectory);
+    const { maxRows = 256, maxCacheBytes = 2 * 2 ** 30 } = options;
+    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream: () => this.#tokenizer().streamDecoder() });
+    this.#loop = new SliceLoop(this.#sampler, options.onSlice);
+  }
+
+  /**
+   * Loads a model directory. The first time, a float32 copy of its weights is written into the cache folder.
+   *
+   * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `disk_full`, `unsupported_host`
+   */
+  static async load(card: Pick<ModelCard, 'id' | 'directory'>, options: LocalEngineOptions): Promise<LocalEngine> {
+    const tensors = new TensorFactory(await loadRuntime());
+    await using directory = await ModelDirectory.open(card.directory);
+    const { config } = directory;
+    const file = await cacheWeightsFile(directory, { cacheDirectory: options.cacheDirectory });
+    const weights = await readWeights(file);
+    const parameters = directory.specs.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+    const { architecture, contextLength, vocabSize } = config;
+    const base = new BaseModel({
+      card: { id: card.id, directory: directory.directory, architecture, contextLength, vocabSize, parameters },
+      config,
+      weights,
+      file,
+      threads: executionPlan(config, options).threads,
+      tensors,
+    });
+    const tokenizer = await loadTokenizerFromDirectory(card.directory).catch((error: unknown) =>
+      asLoopwrightError(error),
+    );
+    return new LocalEngine(base, options, () => {
+      if (tokenizer instanceof Error) throw tokenizer;
+      return tokenizer;
+    });
+  }
+
+  async createSession(spec: SessionSpec, { plan }: SessionOptions = {}): Promise<ExecutionPlan> {
+    const fixed = plan ?? executionPlan(this.#base.config, { ...this.#options, training: spec.training.type });
+    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed));
+    return fixed;
+  }
+
+  async closeSession(name: string): Promise<void> {
+    this.#sessions.delete(name);
+  }
+
+  #session(name: string): TrainingSession {
+    const session = this.#sessions.get(name);
+    if (session === undefined)
+      throw new LoopwrightError({ code: 'unknown_session', message: `session: the engine has no session ${name}` });
+    return session;
+  }
+
+  pass(session: string, operation: PassOperation, options: CallOptions = {}): Promise<PassResult> {
+    return this.#loop.submit(this.#session(session).pass(operation), options);
+  }
+
+  optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
+    return this.#loop.submit(this.#session(session).optimStep(adam), { ...options, cancellable: false });
+  }
+
+  async clearGradient(session: string): Promise<void> {
+    this.#session(session).clearGradient();
+  }
+
+  async saveWeights(
+    name: string,
+    { version, directory, merge, signal }: { version: string; directory: string; merge: boolean } & CallOptions,
+  ): Promise<SavedFiles> {
+    const session = this.#session(name);
+    this.#snapshots.remember(version, sessionAdapter(session, this.#base));
+    return this.#loop.submit(
+      once(() =>
+        saveSession(session, this.#base, { directory, merge, optimizer: false, ...(signal ? { signal } : {}) }),
+      ),
+    );
+  }
+
+  async saveState(
+    name: string,
+    { version, directory, signal }: { version: string; directory: string } & CallOptions,
+  ): Promise<SavedFiles> {
+    const session = this.#session(name);
+    this.#snapshots.remember(version, sessionAdapter(session, this.#base));
+    return this.#loop.submit(
+      once(() =>
+        saveSession(session, this.#base, { directory, merge: false, optimizer: true, ...(signal ? { signal } : {}) }),
+      ),
+    );
+  }
+
+  async loadState(
+    name: string,
+    { directory, loadOptimizer, signal }: { directory: string; loadOptimizer: boolean } & CallOptions,
+  ): Promise<void> {
+    const session = this.#session(name);
+    return this.#loop.submit(
+      once(() => loadSession(session, this.#base, { directory, loadOptimizer, ...(signal ? { signal } : {}) })),
+    );
+  }
+
+  async sample({ weights, ...spec }: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
+    signal?.throwIfAborted();
+    this.#checkPrompt(spec.prompt, 1);
+    checkIds(Int32Array.from(spec.params.stopTokenIds), 'samplingParams.stopTokenIds', this.#base.config.vocabSize);
+    if (spec.params.stop.length > 0) this.#tokenizer();
+    const snapshot = await this.#snapshots.get(weights);
+    const result = this.#sampler.submit(spec, snapshot, signal);
+    this.#loop.wake();
+    return result;
+  }
+
+  async computeLogprobs(
+    { weights, prompt }: LogprobsRequest,
+    { signal }: CallOptions = {},
+  ): Promise<ComputeLogprobsResult> {
+    signal?.throwIfAborted();
+    this.#checkPrompt(prompt, 0);
+    const snapshot = await this.#snapshots.get(weights);
+    return this.#loop.submit(
+      once(async () => ({ logprobs: (await score(snapshot, prompt, 0)).logprobs, prefillTokens: prompt.length })),
+      { signal },
+    );
+  }
+
+  async loadSampler(weights: SamplerWeights): Promise<void> {
+    await this.#snapshots.get(weights);
+  }
+
+  #checkPrompt(prompt: Int32Array, newTokens: number): void {
+    const { contextLength, vocabSize } = this.#base.config;
+    if (prompt.length === 0)
+      throw complaint({
+        field: 'prompt',
+        expected: 'one token at least',
+        got: 'none',
+        remedy: 'encode a text, or begin with the token that starts a sequence',
+      });
+    if (prompt.length + newTokens > contextLength) {
+      throw complaint({
+        code: 'context_length_exceeded',
+        field: 'prompt',
+        expected: `at most ${contextLength - newTokens} tokens (context ${contextLength})`,
+        got: `${prompt.length} tokens`,
+        remedy: 'shorten the prompt',
+      });
+    }
+    checkIds(prompt, 'prompt', vocabSize);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#sessions.clear();
+    await this.#snapshots[Symbol.asyncDispose]();
+    await this.#base[Symbol.asyncDispose]();
+  }
+}
+
+/** Work that is one slice. */
+// biome-ignore lint/correctness/useYield: a single slice has nothing to yield before its end
+async function* once<T>(work: () => Promise<T>): Slices<T> {
+  return work();
+}

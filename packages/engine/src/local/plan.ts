@@ -1,0 +1,37 @@
+/** The execution plan: everything about how a session is computed that could change bits. Fixed when a session is made, recorded, never derived from load. */
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import type { ExecutionPlan } from '../engine.js';
+import type { ModelConfig } from './models/config.js';
+
+export interface PlanOptions {
+  /** Threads of the runtime; the processors of the machine by default, 8 at most. */
+  readonly threads?: number;
+  /** Tokens at most in a micro-batch; by the size of the model by default. */
+  readonly microBatchTokens?: number;
+}
+
+/** A micro-batch is a slice: on a 135M model 1,024 tokens take about two seconds on two cores, and lose 3 % against 2,048. */
+function defaultMicroBatchTokens({ hiddenSize }: ModelConfig): number {
+  return hiddenSize <= 256 ? 8192 : 1024;
+}
+
+export function executionPlan(
+  config: ModelConfig,
+  { threads, microBatchTokens, training = 'lora' }: PlanOptions & { readonly training?: 'lora' | 'full' },
+): ExecutionPlan {
+  return {
+    engine: 'local',
+    runtimeVersion: `onnxruntime-node ${runtimeVersion()}`,
+    threads: threads ?? Math.min(8, availableParallelism()),
+    deterministic: true,
+    samplerPath: training === 'full' ? 'merged' : 'apart',
+    microBatchTokens: microBatchTokens ?? defaultMicroBatchTokens(config),
+    lengthMultiple: 16,
+  };
+}
+
+function runtimeVersion(): string {
+  const { version } = createRequire(import.meta.url)('onnxruntime-node/package.json') as { version: string };
+  return version;
+}

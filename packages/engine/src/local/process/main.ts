@@ -1,0 +1,69 @@
+/** Entry of the engine's process: loads one model and answers calls until its parent goes away. */
+import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import { LocalEngine } from '../local-engine.js';
+import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
+import type { EngineProcessConfig } from './spawn.js';
+
+const send = (message: FromEngine) => {
+  // A parent that has gone is noticed by 'disconnect'; a last answer to it may be lost.
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+};
+
+process.on('disconnect', () => process.exit(0));
+// Ctrl-C reaches the whole group; the parent decides what is finished first.
+process.on('SIGINT', () => undefined);
+
+const config = JSON.parse(process.argv[2] ?? '{}') as EngineProcessConfig; // true: spawn.ts writes it
+const loading = LocalEngine.load(config.card, {
+  ...config.options,
+  ...(config.reportSlices ? { onSlice: (event) => send({ type: 'slice', event }) } : {}),
+});
+loading.then(
+  ({ model, incarnation }) => send({ type: 'ready', model, incarnation }),
+  (error: unknown) => {
+    send({ type: 'failed', error: asLoopwrightError(error).toJSON() });
+    process.disconnect();
+  },
+);
+
+const running = new Map<number, AbortController>();
+
+async function call(id: number, method: EngineMethod, args: readonly unknown[], progress: boolean): Promise<void> {
+  const controller = new AbortController();
+  running.set(id, controller);
+  try {
+    const engine = await loading;
+    const options = {
+      signal: controller.signal,
+      ...(progress ? { onProgress: (done: number) => send({ type: 'progress', id, done }) } : {}),
+    };
+    const merged =
+      method === 'saveWeights' || method === 'saveState' || method === 'loadState'
+        ? [args[0], { ...(args[1] as object), ...options }]
+        : [...args, options];
+    const value = await (engine[method] as (...all: unknown[]) => Promise<unknown>).apply(engine, merged); // true: names and arguments come from spawn.ts
+    send({ type: 'result', id, value });
+  } catch (error) {
+    send({ type: 'error', id, error: asLoopwrightError(error, 'engine_failed').toJSON() });
+  } finally {
+    running.delete(id);
+  }
+}
+
+process.on('message', (message: ToEngine) => {
+  switch (message.type) {
+    case 'call':
+      void call(message.id, message.method, message.args, message.progress);
+      return;
+    case 'cancel':
+      running
+        .get(message.id)
+        ?.abort(new LoopwrightError({ code: 'cancelled', message: 'operation: cancelled by the caller' }));
+      return;
+    case 'stop':
+      process.exit(0);
+      return;
+    default:
+      message satisfies never;
+  }
+});

@@ -1,0 +1,39 @@
+/** What travels between a server's process and the engine's: calls by number, progress, answers. Typed arrays travel as they are (structured clone). */
+import type { ModelCard, WireError } from '@loopwright/protocol';
+import type { Engine } from '../../engine.js';
+import type { SliceEvent } from '../slices.js';
+
+/** The methods of an Engine that are called across the process border. */
+export const engineMethods = [
+  'createSession',
+  'closeSession',
+  'pass',
+  'optimStep',
+  'clearGradient',
+  'saveWeights',
+  'saveState',
+  'loadState',
+  'sample',
+  'computeLogprobs',
+  'loadSampler',
+] as const satisfies readonly (keyof Engine)[];
+export type EngineMethod = (typeof engineMethods)[number];
+
+export type ToEngine =
+  | {
+      readonly type: 'call';
+      readonly id: number;
+      readonly method: EngineMethod;
+      readonly args: readonly unknown[];
+      readonly progress: boolean;
+    }
+  | { readonly type: 'cancel'; readonly id: number }
+  | { readonly type: 'stop' };
+
+export type FromEngine =
+  | { readonly type: 'ready'; readonly model: ModelCard; readonly incarnation: string }
+  | { readonly type: 'failed'; readonly error: WireError }
+  | { readonly type: 'result'; readonly id: number; readonly value: unknown }
+  | { readonly type: 'error'; readonly id: number; readonly error: WireError }
+  | { readonly type: 'progress'; readonly id: number; readonly done: number }
+  | { readonly type: 'slice'; readonly event: SliceEvent };

@@ -1,0 +1,197 @@
+/** The embedded engine in a child process, so that a native crash or a lack of memory never takes the log down. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
+import type { CallOptions, Engine } from '../../engine.js';
+import type { LocalEngineOptions } from '../local-engine.js';
+import type { SliceEvent } from '../slices.js';
+import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
+
+export interface EngineProcessConfig {
+  readonly card: Pick<ModelCard, 'id' | 'directory'>;
+  readonly options: Omit<LocalEngineOptions, 'onSlice'>;
+  readonly reportSlices: boolean;
+}
+
+export interface SpawnOptions extends LocalEngineOptions {
+  /** The compiled entry of the engine's process; beside this file by default. */
+  readonly entry?: URL;
+  /** Called once when the process ends without having been asked to. */
+  readonly onExit?: (error: LoopwrightError) => void;
+  readonly signal?: AbortSignal;
+}
+
+interface Pending {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+  readonly onProgress: ((done: number) => void) | undefined;
+}
+
+/**
+ * Starts an engine process for a model and waits until it is loaded.
+ *
+ * @throws what LocalEngine.load throws; `engine_failed` when the process ends early
+ */
+export async function spawnEngine(
+  card: Pick<ModelCard, 'id' | 'directory'>,
+  { entry = new URL('./main.js', import.meta.url), onExit, onSlice, signal, ...options }: SpawnOptions,
+): Promise<Engine> {
+  signal?.throwIfAborted();
+  const config: EngineProcessConfig = { card, options, reportSlices: onSlice !== undefined };
+  const child = fork(fileURLToPath(entry), [JSON.stringify(config)], {
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    execArgv: [],
+  });
+  const engine = new EngineProcess(child, onExit, onSlice);
+  const abort = () => child.kill('SIGKILL');
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    await engine.ready;
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error;
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+  return engine;
+}
+
+class EngineProcess implements Engine {
+  readonly ready: Promise<void>;
+  #model: ModelCard | undefined;
+  #incarnation = '';
+  readonly #child: ChildProcess;
+  readonly #pending = new Map<number, Pending>();
+  readonly #onSlice: ((event: SliceEvent) => void) | undefined;
+  #nextId = 1;
+  #stopping = false;
+  #gone: LoopwrightError | undefined;
+
+  constructor(
+    child: ChildProcess,
+    onExit: ((error: LoopwrightError) => void) | undefined,
+    onSlice: ((event: SliceEvent) => void) | undefined,
+  ) {
+    this.#child = child;
+    this.#onSlice = onSlice;
+    this.ready = new Promise((resolve, reject) => {
+      child.on('message', (message: FromEngine) => {
+        if (message.type === 'ready') {
+          this.#model = message.model;
+          this.#incarnation = message.incarnation;
+          resolve();
+        } else if (message.type === 'failed') reject(LoopwrightError.fromJSON(message.error));
+        else this.#receive(message);
+      });
+      child.once('error', (cause) =>
+        this.#end(
+          new LoopwrightError({
+            code: 'engine_failed',
+            message: `engine: its process could not be started: ${cause.message}`,
+            cause,
+          }),
+          reject,
+        ),
+      );
+      child.once('exit', (code, killedBy) => {
+        const how = killedBy === null ? `exit code ${code}` : `signal ${killedBy}`;
+        const memory = killedBy === 'SIGKILL' ? '; the system may have ended it for lack of memory' : '';
+        this.#end(
+          new LoopwrightError({ code: 'engine_failed', message: `engine: its process ended (${how})${memory}` }),
+          reject,
+        );
+        if (!this.#stopping) onExit?.(this.#gone!);
+      });
+    });
+    this.ready.catch(() => undefined);
+  }
+
+  get model(): ModelCard {
+    if (this.#model === undefined) throw new Error('the engine is not loaded yet');
+    return this.#model;
+  }
+
+  get incarnation(): string {
+    return this.#incarnation;
+  }
+
+  #receive(message: Exclude<FromEngine, { type: 'ready' | 'failed' }>): void {
+    if (message.type === 'slice') {
+      this.#onSlice?.(message.event);
+      return;
+    }
+    const pending = this.#pending.get(message.id);
+    if (pending === undefined) return;
+    if (message.type === 'progress') {
+      pending.onProgress?.(message.done);
+      return;
+    }
+    this.#pending.delete(message.id);
+    if (message.type === 'result')
+      pending.resolve(message.value as never); // true: it answers the call that made this entry
+    else pending.reject(LoopwrightError.fromJSON(message.error));
+  }
+
+  #end(error: LoopwrightError, reject: (error: unknown) => void): void {
+    this.#gone ??= error;
+    reject(error);
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
+  }
+
+  #call<T>(method: EngineMethod, args: readonly unknown[], { signal, onProgress }: CallOptions = {}): Promise<T> {
+    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const id = this.#nextId++;
+    return new Promise<T>((resolve, reject) => {
+      const cancel = () => this.#send({ type: 'cancel', id });
+      const done =
+        <V>(settle: (value: V) => void) =>
+        (value: V) => {
+          signal?.removeEventListener('abort', cancel);
+          settle(value);
+        };
+      this.#pending.set(id, {
+        resolve: done(resolve),
+        reject: done((error) => reject(signal?.aborted ? signal.reason : error)),
+        onProgress,
+      });
+      signal?.addEventListener('abort', cancel, { once: true });
+      this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined });
+    });
+  }
+
+  #send(message: ToEngine): void {
+    if (this.#child.connected) this.#child.send(message, () => undefined);
+  }
+
+  createSession: Engine['createSession'] = (spec, options = {}) => this.#call('createSession', [spec, options]);
+  closeSession: Engine['closeSession'] = (name) => this.#call('closeSession', [name]);
+  pass: Engine['pass'] = (session, operation, options) => this.#call('pass', [session, operation], options);
+  optimStep: Engine['optimStep'] = (session, adam, options) => this.#call('optimStep', [session, adam], options);
+  clearGradient: Engine['clearGradient'] = (session) => this.#call('clearGradient', [session]);
+  saveWeights: Engine['saveWeights'] = (session, { signal, onProgress, ...rest }) =>
+    this.#call('saveWeights', [session, rest], {
+      ...(signal ? { signal } : {}),
+      ...(onProgress ? { onProgress } : {}),
+    });
+  saveState: Engine['saveState'] = (session, { signal, onProgress, ...rest }) =>
+    this.#call('saveState', [session, rest], { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}) });
+  loadState: Engine['loadState'] = (session, { signal, onProgress, ...rest }) =>
+    this.#call('loadState', [session, rest], { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}) });
+  sample: Engine['sample'] = (request, options) => this.#call('sample', [request], options);
+  computeLogprobs: Engine['computeLogprobs'] = (request, options) => this.#call('computeLogprobs', [request], options);
+  loadSampler: Engine['loadSampler'] = (weights, options) => this.#call('loadSampler', [weights], options);
+
+  /** Ends the process; calls that are running fail with `engine_failed`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#stopping = true;
+    const ended = new Promise<void>((resolve) => this.#child.once('exit', () => resolve()));
+    this.#send({ type: 'stop' });
+    // A native computation cannot be interrupted; what it would have computed is not needed any more.
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 2000);
+    await ended;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,171 @@
+/** The rows of one snapshot that are decoded together. Rows join by a prefill of their prompts and leave when they are done. */
+import type { Tensor } from 'onnxruntime-node';
+import { type Feeds, floats, integers } from '../ort/runtime.js';
+import { maskedOut } from '../train/mask.js';
+import { pastInput } from './decode-graph.js';
+import { type HeadKind, headKinds } from './head-graph.js';
+import type { Row } from './row.js';
+import type { RowCache } from './row-cache.js';
+import { padTo, runSequence, sequenceFeeds } from './score.js';
+import { keysOutput, valuesOutput } from './sequence-graph.js';
+import type { Snapshot } from './snapshot.js';
+import { drawTruncated } from './truncation.js';
+
+/** A prompt with the rows that go on from it; it is prefilled once for all of them. */
+export interface PromptRows {
+  readonly prompt: Int32Array;
+  readonly rows: readonly Row[];
+}
+
+export class DecodeBatch {
+  readonly snapshot: Snapshot;
+  #rows: Row[] = [];
+  readonly #cache: RowCache;
+
+  constructor(snapshot: Snapshot) {
+    this.snapshot = snapshot;
+    this.#cache = snapshot.model.takeCache();
+  }
+
+  get size(): number {
+    return this.#rows.length;
+  }
+
+  /** Gives the memory back; the batch may not be used after it. */
+  release(): void {
+    this.snapshot.model.giveCache(this.#cache);
+  }
+
+  /** Prefills prompts in one go and lets their rows join. The last prompt token is left to the first decoding step. */
+  async join(prompts: readonly PromptRows[]): Promise<void> {
+    const { layers, kvHeads, headDim } = this.snapshot.model.config;
+    const joining = prompts.flatMap(({ rows }) => rows);
+    const first = this.#rows.length;
+    this.#cache.reserve(first + joining.length, Math.max(...joining.map((row) => row.cached + 1)));
+    const heads = prompts.map(({ prompt }) => prompt.subarray(0, -1));
+    const S = padTo(Math.max(...heads.map((head) => head.length)));
+    if (S > 0) {
+      const names = Array.from({ length: layers }, (_, layer) => [keysOutput(layer), valuesOutput(layer)]).flat();
+      const outputs = await runSequence(
+        this.snapshot,
+        { type: 'prefill' },
+        sequenceFeeds(this.snapshot, heads, S),
+        names,
+      );
+      names.forEach((name, index) => {
+        const source = floats(outputs, name);
+        let row = first;
+        prompts.forEach(({ rows }, b) => {
+          const place = { offset: b * kvHeads * S * headDim, stride: S, count: heads[b]!.length };
+          for (const _ of rows) this.#cache.writePrompt(index, row++, source, place);
+        });
+      });
+    }
+    this.#rows.push(...joining);
+  }
+
+  /** Decodes one token for every row; rows that are done leave. */
+  async step(): Promise<void> {
+    const { model, fused } = this.snapshot;
+    const { tensors, config } = model;
+    const rows = this.#rows;
+    const B = rows.length;
+    this.#cache.reserve(B, Math.max(...rows.map((row) => row.cached + 1)));
+    const T = this.#cache.positions;
+    const lengths = rows.map((row) => row.cached);
+    const mask = new Float32Array(B * T).fill(maskedOut);
+    lengths.forEach((length, b) => {
+      mask.fill(0, b * T, b * T + length);
+    });
+    const dims = [B, config.kvHeads, T, config.headDim];
+    const feeds: Feeds = {
+      ...fused.decode,
+      ids: tensors.int(
+        BigInt64Array.from(rows, (row) => BigInt(row.newest)),
+        [B, 1],
+      ),
+      positions: tensors.int(BigInt64Array.from(lengths, BigInt), [B, 1]),
+      mask: tensors.float(mask, [B, 1, 1, T]),
+    };
+    for (let layer = 0; layer < config.layers; layer++) {
+      feeds[pastInput(layer, 'keys')] = tensors.float(this.#cache.view(2 * layer, B), dims);
+      feeds[pastInput(layer, 'values')] = tensors.float(this.#cache.view(2 * layer + 1, B), dims);
+    }
+    const outputs = await (await model.decode()).run(feeds, ['hidden', 'rows']);
+    this.#cache.writeStep(floats(outputs, 'rows'), lengths);
+    await this.#draw(floats(outputs, 'hidden'));
+    this.removeRows((row) => row.stopReason !== undefined);
+  }
+
+  async #draw(hidden: Float32Array): Promise<void> {
+    const width = this.snapshot.model.config.hiddenSize;
+    for (const kind of headKinds) {
+      const chosen = this.#rows.flatMap((row, b) => (row.kind === kind ? [b] : []));
+      if (chosen.length === 0) continue;
+      let part = hidden;
+      if (chosen.length < this.#rows.length) {
+        part = new Float32Array(chosen.length * width);
+        for (const [i, b] of chosen.entries()) part.set(hidden.subarray(b * width, (b + 1) * width), i * width);
+      }
+      await this.#drawKind(
+        kind,
+        chosen.map((b) => this.#rows[b]!),
+        part,
+      );
+    }
+  }
+
+  async #drawKind(kind: HeadKind, rows: readonly Row[], hidden: Float32Array): Promise<void> {
+    const { model, fused } = this.snapshot;
+    const { tensors, config } = model;
+    const B = rows.length;
+    const feeds: Record<string, Tensor> = {
+      hidden: tensors.float(hidden, [B, config.hiddenSize]),
+      'head.A': fused.head.A,
+      'head.B': fused.head.B,
+    };
+    if (kind === 'draw' || kind === 'scaled')
+      feeds.u = tensors.float(
+        Float32Array.from(rows, (row) => row.draw),
+        [B, 1],
+      );
+    if (kind === 'scaled')
+      feeds.inverse_temperature = tensors.float(
+        Float32Array.from(rows, (row) => 1 / row.params.temperature),
+        [B, 1, 1],
+      );
+    const head = await model.head(kind);
+    if (kind === 'logits') {
+      const logits = floats(await head.run(feeds, ['logits']), 'logits');
+      rows.forEach((row, b) => {
+        const drawn = drawTruncated(
+          logits.subarray(b * config.vocabSize, (b + 1) * config.vocabSize),
+          row.params,
+          row.draw,
+        );
+        row.push(drawn.token, drawn.logprob);
+      });
+      return;
+    }
+    const outputs = await head.run(feeds, ['token', 'logprob']);
+    const [tokens, logprobs] = [integers(outputs, 'token'), floats(outputs, 'logprob')];
+    rows.forEach((row, b) => {
+      row.push(Number(tokens[b]), logprobs[b]!);
+    });
+  }
+
+  /** Takes rows out; the last ones move into the gaps. */
+  removeRows(leaves: (row: Row) => boolean): void {
+    const rows = this.#rows;
+    for (let b = rows.length - 1; b >= 0; b--) {
+      if (!leaves(rows[b]!)) continue;
+      const last = rows.length - 1;
+      if (b !== last) {
+        this.#cache.copyRow(last, b);
+        rows[b] = rows[last]!;
+      }
+      rows.pop();
+    }
+    this.#cache.keepRows(rows.length);
+  }
+}

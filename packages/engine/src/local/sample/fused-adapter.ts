@@ -1,0 +1,76 @@
+/**
+ * An adapter in the form that decoding takes: for each matrix that the decoder reads as one (q, k and v; gate and up), the A sides
+ * stacked and the B sides block-diagonal, with the scale alpha/rank multiplied into B. Layers without an adapter get zeros,
+ * so that one program serves every adapter of a base model, and the base itself.
+ */
+import { targetModules } from '@loopwright/protocol';
+import type { Tensor } from 'onnxruntime-node';
+import type { AdapterWeights } from '../../formats/adapter.js';
+import type { ModelConfig } from '../models/config.js';
+import { linearModules } from '../models/weight-names.js';
+import type { Feeds, TensorFactory } from '../ort/runtime.js';
+
+export interface FusedGroup {
+  readonly name: string;
+  readonly members: readonly string[];
+}
+
+/** The matrices of a layer as the decoder reads them. */
+export const fusedGroups: readonly FusedGroup[] = [
+  { name: 'qkv', members: ['q_proj', 'k_proj', 'v_proj'] },
+  { name: 'o', members: ['o_proj'] },
+  { name: 'gate_up', members: ['gate_proj', 'up_proj'] },
+  { name: 'down', members: ['down_proj'] },
+];
+
+export const fusedInput = (layer: number, group: string, part: 'A' | 'B') => `fused.${layer}.${group}.${part}`;
+
+export interface FusedAdapter {
+  readonly decode: Feeds;
+  /** A and B of the head, zeros where it has no adapter. */
+  readonly head: { readonly A: Tensor; readonly B: Tensor };
+}
+
+export function fuseAdapter(
+  config: ModelConfig,
+  adapter: AdapterWeights | undefined,
+  tensors: TensorFactory,
+): FusedAdapter {
+  const modules = new Map(linearModules(config, targetModules).map((m) => [m.key, m]));
+  const rank = adapter?.rank ?? 1;
+  const decode: Feeds = {};
+  for (let layer = 0; layer < config.layers; layer++) {
+    for (const { name, members } of fusedGroups) {
+      const parts = members.map((member) => modules.get(`layers.${layer}.${member}`)!);
+      const inFeatures = parts[0]!.inFeatures;
+      const outFeatures = parts.reduce((sum, part) => sum + part.outFeatures, 0);
+      const width = rank * parts.length;
+      const A = new Float32Array(width * inFeatures);
+      const B = new Float32Array(outFeatures * width);
+      let row = 0;
+      parts.forEach((part, i) => {
+        const pair = adapter?.tensors.get(part.key);
+        if (pair !== undefined && adapter !== undefined) {
+          A.set(pair.A, i * rank * inFeatures);
+          for (let o = 0; o < part.outFeatures; o++) {
+            for (let r = 0; r < rank; r++) B[(row + o) * width + i * rank + r] = adapter.scale * pair.B[o * rank + r]!;
+          }
+        }
+        row += part.outFeatures;
+      });
+      decode[fusedInput(layer, name, 'A')] = tensors.float(A, [width, inFeatures]);
+      decode[fusedInput(layer, name, 'B')] = tensors.float(B, [outFeatures, width]);
+    }
+  }
+  const headPair = adapter?.tensors.get('lm_head');
+  const { hiddenSize, vocabSize } = config;
+  const headRank = headPair === undefined ? 1 : rank;
+  const headB = headPair === undefined ? new Float32Array(vocabSize) : headPair.B.map((b) => b * (adapter?.scale ?? 1));
+  return {
+    decode,
+    head: {
+      A: tensors.float(headPair?.A ?? new Float32Array(hiddenSize), [headRank, hiddenSize]),
+      B: tensors.float(headB, [vocabSize, headRank]),
+    },
+  };
+}

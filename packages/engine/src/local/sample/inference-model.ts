@@ -1,0 +1,107 @@
+/** Weights that are sampled from, with the programs compiled for them: the base model, or the saved weights of a full training. */
+import { dirname } from 'node:path';
+import type { Tensor } from 'onnxruntime-node';
+import type { WeightsFile } from '../../formats/weights-file.js';
+import type { ModelConfig } from '../models/config.js';
+import { weightSpecs } from '../models/weight-names.js';
+import { Compiled, type TensorFactory } from '../ort/runtime.js';
+import { buildDecodeGraph } from './decode-graph.js';
+import { buildHeadGraph, type HeadKind } from './head-graph.js';
+import { RowCache } from './row-cache.js';
+import { buildSequenceGraph, type SequenceKind } from './sequence-graph.js';
+
+export interface SequenceProgram {
+  readonly compiled: Compiled;
+  readonly weightNames: readonly string[];
+}
+
+export interface InferenceModelParts {
+  readonly config: ModelConfig;
+  readonly weights: ReadonlyMap<string, Float32Array>;
+  readonly file: WeightsFile;
+  readonly threads: number;
+  readonly tensors: TensorFactory;
+}
+
+export class InferenceModel implements AsyncDisposable {
+  readonly config: ModelConfig;
+  readonly tensors: TensorFactory;
+  readonly #parts: InferenceModelParts;
+  readonly #shapes: ReadonlyMap<string, readonly number[]>;
+  readonly #programs = new Map<string, Promise<Compiled>>();
+  readonly #sequences = new Map<string, Promise<SequenceProgram>>();
+  readonly #weightTensors = new Map<string, Tensor>();
+  #spareCache: RowCache | undefined;
+
+  constructor(parts: InferenceModelParts) {
+    this.config = parts.config;
+    this.tensors = parts.tensors;
+    this.#parts = parts;
+    this.#shapes = new Map(weightSpecs(parts.config).map(({ name, shape }) => [name, shape]));
+  }
+
+  decode(): Promise<Compiled> {
+    return this.#load('decode', () => buildDecodeGraph(this.config, this.#parts.file));
+  }
+
+  head(kind: HeadKind): Promise<Compiled> {
+    return this.#load(kind, () => buildHeadGraph(this.config, this.#parts.file, kind));
+  }
+
+  sequence(kind: SequenceKind): Promise<SequenceProgram> {
+    const key = kind.type === 'score' ? `score ${kind.topK}` : 'prefill';
+    let found = this.#sequences.get(key);
+    if (found === undefined) {
+      const { program, weightNames } = buildSequenceGraph(this.config, kind);
+      found = Compiled.load(program, { threads: this.#parts.threads }).then((compiled) => ({ compiled, weightNames }));
+      this.#sequences.set(key, found);
+      found.catch(() => this.#sequences.delete(key));
+    }
+    return found;
+  }
+
+  weightTensor(name: string): Tensor {
+    let tensor = this.#weightTensors.get(name);
+    if (tensor === undefined) {
+      tensor = this.tensors.float(this.#parts.weights.get(name)!, this.#shapes.get(name)!);
+      this.#weightTensors.set(name, tensor);
+    }
+    return tensor;
+  }
+
+  /** A cache for rows; given back it is used again, since touching fresh memory at each batch costs a quarter of decoding. */
+  takeCache(): RowCache {
+    const spare = this.#spareCache ?? new RowCache(this.config);
+    this.#spareCache = undefined;
+    return spare;
+  }
+
+  giveCache(cache: RowCache): void {
+    cache.clear();
+    this.#spareCache = cache;
+  }
+
+  #load(key: string, build: () => ReturnType<typeof buildDecodeGraph>): Promise<Compiled> {
+    let found = this.#programs.get(key);
+    if (found === undefined) {
+      found = Compiled.load(build(), { threads: this.#parts.threads, folder: dirname(this.#parts.file.path) });
+      this.#programs.set(key, found);
+      found.catch(() => this.#programs.delete(key));
+    }
+    return found;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const compiled = [
+      ...this.#programs.values(),
+      ...[...this.#sequences.values()].map((program) => program.then((p) => p.compiled)),
+    ];
+    this.#programs.clear();
+    this.#sequences.clear();
+    for (const program of compiled)
+      await program.then(
+        (p) => p[Symbol.asyncDispose](),
+        () => undefined,
+      );
+  }
+}

@@ -1,0 +1,177 @@
+/** All sampling of one engine: requests wait for room, join the batch of their snapshot, and are decoded a few steps at a time. */
+import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
+import { DecodeBatch, type PromptRows } from './batch.js';
+import { Row, type TextStream } from './row.js';
+import { score } from './score.js';
+import type { Snapshot } from './snapshot.js';
+
+export type SampleSpec = Omit<Extract<SamplingOperation, { type: 'sample' }>, 'type' | 'weights'>;
+
+export interface SamplerOptions {
+  /** Rows at most in one batch. */
+  readonly maxRows: number;
+  /** Bytes of keys and values at most in one batch. */
+  readonly maxCacheBytes: number;
+  readonly newTextStream: () => TextStream;
+}
+
+interface Request {
+  readonly spec: SampleSpec;
+  readonly snapshot: Snapshot;
+  readonly rows: Row[];
+  /** Rows not yet given to a batch. */
+  waiting: Row[];
+  scores: Pick<SampleResult, 'promptLogprobs' | 'topkPromptLogprobs'> | undefined;
+  readonly resolve: (result: SampleResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Tokens of prompts that one prefill takes at most. */
+const prefillTokens = 2048;
+/** Decoding goes on in one slice until this much time has passed. */
+const sliceMs = 30;
+
+export class Sampler {
+  readonly #options: SamplerOptions;
+  readonly #batches = new Map<Snapshot, DecodeBatch>();
+  readonly #requests = new Set<Request>();
+  #turn = 0;
+
+  constructor(options: SamplerOptions) {
+    this.#options = options;
+  }
+
+  get idle(): boolean {
+    return this.#requests.size === 0;
+  }
+
+  /** Queues a request; its rows are decoded by {@link runSlice}. An abort frees its rows at the next slice. */
+  submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
+    return new Promise((resolve, reject) => {
+      const { prompt, params, numSamples } = spec;
+      const { contextLength, eosTokenIds } = snapshot.model.config;
+      const stopIds = new Set([...params.stopTokenIds, ...eosTokenIds]);
+      const limit = Math.min(params.maxTokens, contextLength - prompt.length);
+      const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
+        const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
+        return new Row({ prompt, params, sampleIndex, stopIds, limit, text });
+      });
+      const request: Request = { spec, snapshot, rows, waiting: [...rows], scores: undefined, resolve, reject };
+      this.#requests.add(request);
+      signal?.addEventListener('abort', () => this.#drop(request, signal.reason), { once: true });
+    });
+  }
+
+  #drop(request: Request, reason: unknown): void {
+    if (!this.#requests.delete(request)) return;
+    const gone = new Set(request.rows);
+    for (const row of gone) row.stopReason ??= 'stop';
+    request.reject(reason);
+  }
+
+  /** Does one bounded piece of work: a prompt's scores, a prefill, or some decoding steps of one batch. */
+  async runSlice(): Promise<void> {
+    for (const request of this.#requests) {
+      const wanted = request.spec.promptLogprobs || request.spec.topkPromptLogprobs > 0;
+      if (wanted && request.scores === undefined) return this.#scorePrompt(request);
+    }
+    if (await this.#admit()) return;
+    const batches = [...this.#batches.values()];
+    const batch = batches[this.#turn++ % Math.max(1, batches.length)];
+    if (batch === undefined) return;
+    const until = performance.now() + sliceMs;
+    try {
+      batch.removeRows((row) => row.stopReason !== undefined);
+      while (batch.size > 0 && performance.now() < until) {
+        await batch.step();
+        if (this.#settle(batch.snapshot)) break;
+      }
+    } catch (error) {
+      this.#fail(batch, error);
+      return;
+    }
+    this.#settle(batch.snapshot);
+    this.#closeIfEmpty(batch);
+  }
+
+  async #scorePrompt(request: Request): Promise<void> {
+    const { prompt, promptLogprobs, topkPromptLogprobs } = request.spec;
+    try {
+      const { logprobs, top } = await score(request.snapshot, prompt, topkPromptLogprobs);
+      request.scores = {
+        ...(promptLogprobs ? { promptLogprobs: logprobs } : {}),
+        ...(topkPromptLogprobs > 0 ? { topkPromptLogprobs: top } : {}),
+      };
+    } catch (error) {
+      this.#drop(request, error);
+    }
+  }
+
+  /** Lets waiting rows join the batch of their snapshot, oldest request first. True when some did. */
+  async #admit(): Promise<boolean> {
+    const first = [...this.#requests].find(({ waiting, snapshot }) => waiting.length > 0 && this.#room(snapshot) > 0);
+    if (first === undefined) return false;
+    const { snapshot } = first;
+    let room = this.#room(snapshot);
+    let tokens = 0;
+    const prompts: PromptRows[] = [];
+    const takers: Request[] = [];
+    for (const request of this.#requests) {
+      if (request.snapshot !== snapshot || request.waiting.length === 0) continue;
+      const { prompt } = request.spec;
+      if (room === 0 || (prompts.length > 0 && tokens + prompt.length > prefillTokens)) break;
+      const rows = request.waiting.slice(0, room);
+      request.waiting = request.waiting.slice(rows.length);
+      prompts.push({ prompt, rows });
+      takers.push(request);
+      room -= rows.length;
+      tokens += prompt.length;
+    }
+    let batch = this.#batches.get(snapshot);
+    if (batch === undefined) {
+      batch = new DecodeBatch(snapshot);
+      this.#batches.set(snapshot, batch);
+    }
+    try {
+      await batch.join(prompts);
+    } catch (error) {
+      for (const request of takers) this.#drop(request, error);
+      this.#closeIfEmpty(batch);
+    }
+    return true;
+  }
+
+  #room(snapshot: Snapshot): number {
+    const { layers, kvHeads, headDim } = snapshot.model.config;
+    const longest = Math.max(
+      1,
+      ...[...this.#requests].filter((r) => r.snapshot === snapshot).map((r) => r.rows[0]?.maxPositions ?? 1),
+    );
+    const bytesPerRow = 2 * layers * kvHeads * headDim * 4 * longest;
+    const byMemory = Math.max(1, Math.floor(this.#options.maxCacheBytes / bytesPerRow));
+    return Math.max(0, Math.min(this.#options.maxRows, byMemory) - (this.#batches.get(snapshot)?.size ?? 0));
+  }
+
+  /** Answers requests whose rows are all done. True when rows wait for the room that became free. */
+  #settle(snapshot: Snapshot): boolean {
+    for (const request of this.#requests) {
+      if (request.snapshot !== snapshot || request.rows.some((row) => row.stopReason === undefined)) continue;
+      this.#requests.delete(request);
+      const sequences = request.rows.map((row) => row.result());
+      request.resolve({ sequences, ...request.scores, prefillTokens: request.spec.prompt.length });
+    }
+    return [...this.#requests].some((r) => r.waiting.length > 0 && this.#room(r.snapshot) > 0);
+  }
+
+  #fail(batch: DecodeBatch, error: unknown): void {
+    for (const request of [...this.#requests]) if (request.snapshot === batch.snapshot) this.#drop(request, error);
+    batch.removeRows(() => true);
+    this.#closeIfEmpty(batch);
+  }
+
+  #closeIfEmpty(batch: DecodeBatch): void {
+    if (batch.size > 0) return;
+    this.#batches.delete(batch.snapshot);
+    batch.release();
+  }
+}

@@ -1,0 +1,73 @@
+/** Log-probabilities of whole prompts: the trainer's definition, on the weights of a snapshot. */
+import type { TokenLogprob } from '@loopwright/protocol';
+import { type Feeds, floats, integers } from '../ort/runtime.js';
+import { causalMask } from '../train/mask.js';
+import type { SequenceKind } from './sequence-graph.js';
+import type { Snapshot } from './snapshot.js';
+
+export interface Scores {
+  /** Length of the prompt; the first is NaN. */
+  readonly logprobs: Float32Array;
+  /** Likeliest first; the first position has none. */
+  readonly top: readonly (readonly TokenLogprob[])[];
+}
+
+/** Sequences are padded to a multiple of this. */
+export const sequenceMultiple = 16;
+
+export const padTo = (length: number) => Math.ceil(length / sequenceMultiple) * sequenceMultiple;
+
+/** ids and positions [B,S] of sequences, padded with id 0. */
+export function sequenceFeeds(snapshot: Snapshot, sequences: readonly Int32Array[], S: number): Feeds {
+  const { tensors } = snapshot.model;
+  const B = sequences.length;
+  const ids = new BigInt64Array(B * S);
+  const positions = new BigInt64Array(B * S);
+  sequences.forEach((sequence, b) => {
+    for (let s = 0; s < S; s++) positions[b * S + s] = BigInt(s);
+    for (let s = 0; s < sequence.length; s++) ids[b * S + s] = BigInt(sequence[s]!);
+  });
+  return {
+    ids: tensors.int(ids, [B, S]),
+    positions: tensors.int(positions, [B, S]),
+    mask: tensors.float(causalMask(S), [S, S]),
+  };
+}
+
+export async function runSequence(snapshot: Snapshot, kind: SequenceKind, feeds: Feeds, fetches: readonly string[]) {
+  const { compiled, weightNames } = await snapshot.model.sequence(kind);
+  const adapter = Object.entries(snapshot.sequence).filter(
+    ([name]) => kind.type === 'score' || !name.startsWith('lm_head.'),
+  );
+  const all: Feeds = { ...Object.fromEntries(adapter), ...feeds };
+  for (const name of weightNames) all[name] = snapshot.model.weightTensor(name);
+  return compiled.run(all, fetches);
+}
+
+export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number): Promise<Scores> {
+  const S = padTo(prompt.length);
+  const targets = new BigInt64Array(S);
+  for (let i = 1; i < prompt.length; i++) targets[i - 1] = BigInt(prompt[i]!);
+  const feeds: Feeds = {
+    ...sequenceFeeds(snapshot, [prompt], S),
+    targets: snapshot.model.tensors.int(targets, [S, 1]),
+  };
+  const outputs = await runSequence(snapshot, { type: 'score', topK }, feeds, [
+    'logprobs',
+    ...(topK > 0 ? ['top_logprobs', 'top_ids'] : []),
+  ]);
+  const logprobs = new Float32Array(prompt.length);
+  logprobs[0] = Number.NaN;
+  logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);
+  if (topK === 0) return { logprobs, top: [] };
+  const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
+  const top = Array.from({ length: prompt.length }, (_, i) =>
+    i === 0
+      ? []
+      : Array.from({ length: topK }, (_, k) => ({
+          tokenId: Number(ids[(i - 1) * topK + k]),
+          logprob: values[(i - 1) * topK + k]!,
+        })),
+  );
+  return { logprobs, top };
+}

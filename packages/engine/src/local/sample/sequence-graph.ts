@@ -1,0 +1,103 @@
+/** Whole prompts through the model: their keys and values (prefill) or their log-probabilities (score). Base weights and adapter are inputs, shared with training. */
+import {
+  add,
+  compile,
+  Graph,
+  gatherElements,
+  type LoweredProgram,
+  logSoftmax,
+  matMul,
+  topK,
+  type Value,
+} from '@loopwright/graph';
+import { targetModules } from '@loopwright/protocol';
+import type { ModelConfig } from '../models/config.js';
+import { ropeTables } from '../models/rope.js';
+import {
+  hasBias,
+  headWeightName,
+  moduleName,
+  plainLinear,
+  sequenceModel,
+  weightInputs,
+} from '../models/transformer.js';
+import { linearModules, weightSpecs } from '../models/weight-names.js';
+import { adapterInput } from '../train/training-graph.js';
+
+export interface SequenceGraph {
+  readonly program: LoweredProgram;
+  readonly weightNames: readonly string[];
+}
+
+export const keysOutput = (layer: number) => `keys.${layer}`;
+export const valuesOutput = (layer: number) => `values.${layer}`;
+
+export type SequenceKind = { readonly type: 'prefill' } | { readonly type: 'score'; readonly topK: number };
+
+/**
+ * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights and adapter by name (B already scaled). `prefill`: keys and values
+ * [B,K,S,d] by layer. `score`: `logprobs` [B·S,1] of `targets` [B·S,1], and with topK the likeliest `top_logprobs`, `top_ids` [B·S,k].
+ */
+export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): SequenceGraph {
+  const graph = new Graph();
+  const shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
+  const used = new Set<string>();
+  const declare = weightInputs(graph, (name) => shapes.get(name)!);
+  const weights = (name: string) => {
+    used.add(name);
+    return declare(name);
+  };
+  const ids = graph.input('ids', 'int64', ['B', 'S']);
+  const positions = graph.input('positions', 'int64', ['B', 'S']);
+  const mask = graph.input('mask', 'float32', ['S', 'S']);
+  const { cos, sin, positions: count } = ropeTables(config);
+  const rotary = {
+    positions,
+    cos: graph.constant(cos, [count, config.headDim / 2]),
+    sin: graph.constant(sin, [count, config.headDim / 2]),
+  };
+  const features = new Map(linearModules(config, targetModules).map((m) => [m.key, m]));
+  const withAdapter = (x: Value, y: Value, key: string, rank: string): Value => {
+    const { inFeatures, outFeatures } = features.get(key)!;
+    const A = graph.input(adapterInput(key, 'A'), 'float32', [rank, inFeatures]);
+    const B = graph.input(adapterInput(key, 'B'), 'float32', [outFeatures, rank]);
+    return add(y, matMul(matMul(x, A, { transposeB: true }), B, { transposeB: true }));
+  };
+  const { hidden, caches } = sequenceModel(
+    config,
+    weights,
+    (x, layer, module) => {
+      const name = moduleName(layer, module);
+      const y = plainLinear(
+        x,
+        weights(`${name}.weight`),
+        hasBias(config, module) ? weights(`${name}.bias`) : undefined,
+      );
+      return withAdapter(x, y, `layers.${layer}.${module}`, 'R');
+    },
+    { ids, rotary, mask },
+  );
+  const outputs: Record<string, Value> = {};
+  if (kind.type === 'prefill') {
+    caches.forEach(({ keys, values }, layer) => {
+      outputs[keysOutput(layer)] = keys;
+      outputs[valuesOutput(layer)] = values;
+    });
+  } else {
+    const targets = graph.input('targets', 'int64', ['B*S', 1]);
+    const logits = withAdapter(
+      hidden,
+      matMul(hidden, weights(headWeightName(config)), { transposeB: true }),
+      'lm_head',
+      'R_head',
+    );
+    const all = logSoftmax(logits);
+    outputs.logprobs = gatherElements(all, targets);
+    if (kind.topK > 0) {
+      const { values, indices } = topK(all, kind.topK);
+      outputs.top_logprobs = values;
+      outputs.top_ids = indices;
+    }
+  }
+  return { program: compile(graph, outputs), weightNames: [...used] };
+}

@@ -1,0 +1,40 @@
+/** What a sampler is bound to: a model and an adapter, immutable. */
+
+import { targetModules } from '@loopwright/protocol';
+import type { AdapterWeights } from '../../formats/adapter.js';
+import { linearModules } from '../models/weight-names.js';
+import type { Feeds } from '../ort/runtime.js';
+import { adapterInput } from '../train/training-graph.js';
+import { type FusedAdapter, fuseAdapter } from './fused-adapter.js';
+import type { InferenceModel } from './inference-model.js';
+
+export class Snapshot {
+  readonly model: InferenceModel;
+  readonly fused: FusedAdapter;
+  /** A and B (scaled) of every linear layer, by the names that sequence programs use. */
+  readonly sequence: Feeds;
+
+  constructor(model: InferenceModel, adapter: AdapterWeights | undefined) {
+    this.model = model;
+    this.fused = fuseAdapter(model.config, adapter, model.tensors);
+    this.sequence = {};
+    const rank = adapter?.rank ?? 1;
+    for (const { key, inFeatures, outFeatures } of linearModules(model.config, targetModules)) {
+      if (key === 'lm_head') {
+        this.sequence[adapterInput(key, 'A')] = this.fused.head.A;
+        this.sequence[adapterInput(key, 'B')] = this.fused.head.B;
+        continue;
+      }
+      const pair = adapter?.tensors.get(key);
+      const scale = adapter?.scale ?? 1;
+      this.sequence[adapterInput(key, 'A')] = model.tensors.float(pair?.A ?? new Float32Array(rank * inFeatures), [
+        rank,
+        inFeatures,
+      ]);
+      this.sequence[adapterInput(key, 'B')] = model.tensors.float(
+        pair === undefined ? new Float32Array(rank * outFeatures) : pair.B.map((b) => b * scale),
+        [outFeatures, rank],
+      );
+    }
+  }
+}

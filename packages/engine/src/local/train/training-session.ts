@@ -1,0 +1,320 @@
+/** One session's trained arrays, pending gradient and optimizer state, and the passes and steps over them. */
+import {
+  type AdamParams,
+  complaint,
+  type Datum,
+  type DatumOutput,
+  LoopwrightError,
+  type OptimStepResult,
+  type PassOperation,
+  type PassResult,
+  type SessionSpec,
+  type TrainingSpec,
+} from '@loopwright/protocol';
+import type { ExecutionPlan } from '../../engine.js';
+import type { BaseModel, TrainingProgram } from '../base-model.js';
+import { type Feeds, floats } from '../ort/runtime.js';
+import type { Slices } from '../slices.js';
+import { adamUpdate, clipFactor, globalNorm, type Moments } from './adamw.js';
+import { lossScalars } from './loss.js';
+import { causalMask } from './mask.js';
+import { RatioStatistics } from './metrics.js';
+import { fillBatch, type MicroBatch, planMicroBatches } from './micro-batch.js';
+import { initialParameters, type Parameter, trainedBy } from './parameters.js';
+import { embeddedRows, gradientOf } from './training-graph.js';
+
+const embeddingName = 'model.embed_tokens.weight';
+/** Array elements that one slice of an optimizer step updates: some tens of milliseconds. */
+const elementsPerSlice = 4_000_000;
+
+export interface TrainedState {
+  readonly values: ReadonlyMap<string, Float32Array>;
+  readonly step: number;
+  /** Empty for a fresh optimizer. */
+  readonly moments: ReadonlyMap<string, Moments>;
+}
+
+export class TrainingSession {
+  readonly plan: ExecutionPlan;
+  readonly moments = new Map<string, Moments>();
+  readonly #base: BaseModel;
+  #spec: SessionSpec;
+  #parameters: ReadonlyMap<string, Parameter>;
+  #feeds: Feeds;
+  #gradient: Map<string, Float32Array> | undefined;
+  #step = 0;
+  #hasTrained = false;
+
+  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan) {
+    this.plan = plan;
+    this.#base = base;
+    this.#spec = spec;
+    this.#parameters = initialParameters(base, spec);
+    this.#feeds = this.#makeFeeds();
+  }
+
+  get spec(): SessionSpec {
+    return this.#spec;
+  }
+
+  get parameters(): ReadonlyMap<string, Parameter> {
+    return this.#parameters;
+  }
+
+  /** Optimizer steps taken, those of a loaded state included. */
+  get step(): number {
+    return this.#step;
+  }
+
+  /** True once a gradient was computed or a step taken. */
+  get hasTrained(): boolean {
+    return this.#hasTrained;
+  }
+
+  #makeFeeds(): Feeds {
+    const feeds: Feeds = {};
+    const { training } = this.#spec;
+    for (const { name, values, shape } of this.#parameters.values())
+      feeds[name] = this.#base.tensors.float(values, shape);
+    if (training.type === 'lora')
+      feeds.lora_scale = this.#base.tensors.float(Float32Array.of(training.alpha / training.rank), []);
+    return feeds;
+  }
+
+  /** Starts anew with arrays of another shape; only for a session that has not trained. */
+  reshape(training: TrainingSpec): void {
+    if (this.#hasTrained) throw new Error('a session that has trained keeps its shape');
+    this.#spec = { ...this.#spec, training };
+    this.#parameters = initialParameters(this.#base, this.#spec);
+    this.#feeds = this.#makeFeeds();
+    this.moments.clear();
+  }
+
+  /** Takes over weights and optimizer state, and drops the pending gradient. */
+  restore({ values, step, moments }: TrainedState): void {
+    for (const [name, parameter] of this.#parameters) parameter.values.set(values.get(name)!);
+    this.moments.clear();
+    for (const [name, moment] of moments) this.moments.set(name, moment);
+    this.#step = step;
+    this.#gradient = undefined;
+  }
+
+  /** The pending gradient by parameter; undefined when there is none. */
+  get gradient(): ReadonlyMap<string, Float32Array> | undefined {
+    return this.#gradient;
+  }
+
+  clearGradient(): void {
+    this.#gradient = undefined;
+  }
+
+  /** Runs a pass. Gradients join the pending ones at the very end, so that a pass that fails or is cancelled leaves no trace. */
+  async *pass({ type, data, loss }: PassOperation): Slices<PassResult> {
+    checkData(data, this.#base);
+    const backward = type === 'forward-backward';
+    const program = await this.#base.program(trainedBy(this.spec), backward);
+    const batches = planMicroBatches(data, this.plan);
+    const outputs = new Array<DatumOutput>(data.length);
+    const gradient = new Map<string, Float32Array>();
+    const work = batches.reduce((sum, { rows, length }) => sum + rows.length * length, 0);
+    let done = 0;
+    for (const batch of batches) {
+      await this.#runBatch({ program, data, loss, batch, outputs, gradient: backward ? gradient : undefined });
+      done += batch.rows.length * batch.length;
+      yield done / work;
+    }
+    if (backward) this.#addGradient(gradient);
+    return this.#result(data, loss, outputs, backward);
+  }
+
+  async #runBatch(options: {
+    program: TrainingProgram;
+    data: readonly Datum[];
+    loss: PassOperation['loss'];
+    batch: MicroBatch;
+    outputs: DatumOutput[];
+    gradient: Map<string, Float32Array> | undefined;
+  }): Promise<void> {
+    const { program, data, loss, batch, outputs, gradient } = options;
+    const { rows, length: S, targets: K } = batch;
+    const [B, N] = [rows.length, rows.length * S];
+    const arrays = fillBatch(data, batch, loss);
+    const { tensors } = this.#base;
+    const feeds: Feeds = { ...this.#feeds };
+    for (const name of program.weightNames) feeds[name] ??= this.#base.weightTensor(name);
+    for (const [name, value] of Object.entries(lossScalars(loss)))
+      feeds[name] = tensors.float(Float32Array.of(value), []);
+    feeds.ids = tensors.int(arrays.ids, [B, S]);
+    feeds.positions = tensors.int(arrays.positions, [B, S]);
+    feeds.mask = tensors.float(causalMask(S), [S, S]);
+    feeds.targets = tensors.int(arrays.targets, [N, K]);
+    feeds.weights = tensors.float(arrays.weights, [N, K]);
+    feeds.advantages = tensors.float(arrays.advantages, [N, 1]);
+    feeds.old_logprobs = tensors.float(arrays.oldLogprobs, [N, 1]);
+    feeds.inverse_temperature = tensors.float(arrays.inverseTemperature, [N, 1]);
+
+    const fetched = await program.compiled.run(feeds, ['logprobs', 'losses', ...program.gradientNames.map(gradientOf)]);
+    const [logprobs, losses] = [floats(fetched, 'logprobs'), floats(fetched, 'losses')];
+    rows.forEach((row, b) => {
+      const from = b * S * K;
+      const to = from + data[row]!.modelInput.length * K;
+      let sum = 0;
+      for (let i = from; i < to; i++) sum += losses[i]!;
+      if (!Number.isFinite(sum)) throw notFinite(row, sum);
+      outputs[row] = { logprobs: logprobs.slice(from, to), loss: sum };
+    });
+    if (gradient === undefined) return;
+    for (const name of program.gradientNames) {
+      const values = floats(fetched, gradientOf(name));
+      if (name === embeddedRows) this.#addRows(gradient, arrays.ids, values);
+      else addInto(gradient, name, values);
+    }
+  }
+
+  /** Adds gradients of looked-up rows to the rows of the embedding table, in the order of the tokens. */
+  #addRows(gradient: Map<string, Float32Array>, ids: BigInt64Array, rows: Float32Array): void {
+    const width = this.#base.config.hiddenSize;
+    let table = gradient.get(embeddingName);
+    if (table === undefined) {
+      table = new Float32Array(this.parameters.get(embeddingName)!.values.length);
+      gradient.set(embeddingName, table);
+    }
+    ids.forEach((id, n) => {
+      const [to, from] = [Number(id) * width, n * width];
+      for (let i = 0; i < width; i++) table[to + i] = table[to + i]! + rows[from + i]!;
+    });
+  }
+
+  #addGradient(gradient: Map<string, Float32Array>): void {
+    this.#hasTrained = true;
+    if (this.#gradient === undefined) this.#gradient = gradient;
+    else for (const [name, values] of gradient) addInto(this.#gradient, name, values);
+  }
+
+  #result(
+    data: readonly Datum[],
+    loss: PassOperation['loss'],
+    outputs: readonly DatumOutput[],
+    backward: boolean,
+  ): PassResult {
+    const statistics = new RatioStatistics();
+    let lossSum = 0;
+    let trainingTokens = 0;
+    data.forEach((datum, i) => {
+      statistics.add(datum, outputs[i]!.logprobs, loss);
+      lossSum += outputs[i]!.loss;
+      trainingTokens += datum.modelInput.length;
+    });
+    const metrics: Record<string, number> = {
+      loss: lossSum / data.length,
+      'loss:sum': lossSum,
+      'actor/pg_loss': lossSum / data.length,
+      global_token_num: trainingTokens,
+      ...statistics.toMetrics(),
+      ...(backward && this.#gradient !== undefined ? { 'actor/grad_norm': globalNorm(this.#gradient.values()) } : {}),
+    };
+    return { outputs, lossSum, metrics, trainingTokens };
+  }
+
+  /** AdamW over every trained array; the pending gradient is used up. Without one it steps with zeros. */
+  async *optimStep(adam: AdamParams): Slices<OptimStepResult> {
+    const gradient = this.#gradient;
+    const gradNorm = gradient === undefined ? 0 : globalNorm(gradient.values());
+    if (!Number.isFinite(gradNorm)) {
+      this.clearGradient();
+      throw new LoopwrightError({
+        code: 'operation_failed',
+        message: `optimStep: expected a finite gradient, got a norm of ${gradNorm}; the pending gradient was cleared and no weight changed`,
+        details: {
+          field: 'gradient',
+          expected: 'finite',
+          got: String(gradNorm),
+          remedy: 'lower the learning rate or clip advantages',
+        },
+      });
+    }
+    const gradientScale = clipFactor(gradNorm, adam.gradClipNorm);
+    this.#hasTrained = true;
+    const step = this.#step + 1;
+    // From here on the step is not cancellable: it is done whole, in slices that let others in.
+    this.#gradient = undefined;
+    let [sinceYield, done] = [0, 0];
+    for (const { name, values, isLoraB } of this.parameters.values()) {
+      let moments = this.moments.get(name);
+      if (moments === undefined) {
+        moments = { m: new Float32Array(values.length), v: new Float32Array(values.length) };
+        this.moments.set(name, moments);
+      }
+      const learningRate = isLoraB ? adam.learningRate * adam.loraPlusLrRatio : adam.learningRate;
+      adamUpdate(values, gradient?.get(name), moments, { ...adam, learningRate, step, gradientScale });
+      sinceYield += values.length;
+      done++;
+      if (sinceYield > elementsPerSlice) {
+        sinceYield = 0;
+        yield done / this.parameters.size;
+      }
+    }
+    this.#step = step;
+    return {
+      step,
+      gradNorm,
+      metrics: {
+        'actor/lr': adam.learningRate,
+        'actor/grad_norm': gradNorm,
+        'optim/lr': adam.learningRate,
+        'optim/grad_norm': gradNorm,
+        'optim/clip_factor': gradientScale,
+        'optim/step': step,
+      },
+    };
+  }
+}
+
+function addInto(sums: Map<string, Float32Array>, name: string, values: Float32Array): void {
+  const sum = sums.get(name);
+  if (sum === undefined) {
+    sums.set(name, values);
+    return;
+  }
+  for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + values[i]!;
+}
+
+function notFinite(row: number, sum: number): LoopwrightError {
+  return complaint({
+    code: 'operation_failed',
+    field: `data[${row}]`,
+    expected: 'a finite loss',
+    got: String(sum),
+    remedy: 'look at its logprobs and advantages; no gradient of this pass was kept',
+  });
+}
+
+/** Ids within the vocabulary, lengths within the context. */
+function checkData(data: readonly Datum[], { config }: BaseModel): void {
+  data.forEach((datum, row) => {
+    const length = datum.modelInput.length;
+    if (length > config.contextLength) {
+      throw complaint({
+        code: 'context_length_exceeded',
+        field: `data[${row}].modelInput`,
+        expected: `at most ${config.contextLength} tokens (the context of the model)`,
+        got: `${length} tokens`,
+        remedy: 'cut or split the sequence',
+      });
+    }
+    checkIds(datum.modelInput, `data[${row}].modelInput`, config.vocabSize);
+    checkIds(datum.targetTokens.data, `data[${row}].lossFnInputs.targetTokens`, config.vocabSize);
+  });
+}
+
+/** @throws `invalid_argument` for an id outside the vocabulary */
+export function checkIds(ids: Int32Array, field: string, vocabSize: number): void {
+  const bad = ids.findIndex((id) => id < 0 || id >= vocabSize);
+  if (bad < 0) return;
+  throw complaint({
+    field: `${field}[${bad}]`,
+    expected: `a token id from 0 to ${vocabSize - 1}`,
+    got: String(ids[bad]),
+    remedy: 'use the tokenizer of this base model',
+  });
+}

@@ -207,15 +207,33 @@ describe('writeAdapter', () => {
 });
 
 describe('addLowRankProduct', () => {
-  it('adds scale · B·A', () => {
-    const weight = new Float32Array([1, 1, 1, 1, 1, 1]);
-    const pair = {
-      A: new Float32Array([1, 2, 0, 1]),
-      B: new Float32Array([1, 0, 0, 1, 2, 3]),
-      inFeatures: 2,
-      outFeatures: 3,
+  it.each([1, 2, 4, 5])('adds scale · B·A at rank %d', async (rank) => {
+    const [inFeatures, outFeatures, scale] = [3, 5, 10];
+    const A = Float32Array.from({ length: rank * inFeatures }, (_, i) => i + 1);
+    const B = Float32Array.from({ length: outFeatures * rank }, (_, i) => 2 - i);
+    const weight = new Float32Array(outFeatures * inFeatures).fill(1);
+    await addLowRankProduct(weight, { A, B, inFeatures, outFeatures, scale });
+    for (let out = 0; out < outFeatures; out++) {
+      for (let i = 0; i < inFeatures; i++) {
+        let sum = 0;
+        for (let k = 0; k < rank; k++) sum += B[out * rank + k]! * A[k * inFeatures + i]!;
+        expect(weight[out * inFeatures + i]).toBe(1 + scale * sum);
+      }
+    }
+  });
+
+  it('lets other work run in between for a large layer', async () => {
+    const [inFeatures, outFeatures] = [1000, 20_000];
+    const pair = { A: new Float32Array(inFeatures), B: new Float32Array(outFeatures), inFeatures, outFeatures };
+    let turns = 0;
+    let done = false;
+    const count = () => {
+      turns++;
+      if (!done) setImmediate(count);
     };
-    addLowRankProduct(weight, { ...pair, scale: 10 });
-    expect([...weight]).toEqual([11, 21, 1, 11, 21, 71]);
+    setImmediate(count);
+    await addLowRankProduct(new Float32Array(inFeatures * outFeatures), { ...pair, scale: 1 });
+    done = true;
+    expect(turns).toBeGreaterThan(2);
   });
 });

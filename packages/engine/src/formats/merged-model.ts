@@ -55,7 +55,7 @@ export async function writeMergedModel(
     const source = untie && name === 'lm_head.weight' ? 'model.embed_tokens.weight' : name;
     const values = await base.read(source, readOptions);
     const pair = pairOf.get(name);
-    if (pair !== undefined) addLowRankProduct(values, { ...pair, scale: adapter.scale });
+    if (pair !== undefined) await addLowRankProduct(values, { ...pair, scale: adapter.scale });
     return values;
   };
   const config = untie ? { ...base.rawConfig, tie_word_embeddings: false } : base.rawConfig;

@@ -1,6 +1,8 @@
 /** Fixtures, tolerances and helpers. For tests only. */
 export type { CompareOptions } from './compare.js';
 export { expectClose, expectSameBits, norm } from './compare.js';
+export type { FakeEngineOptions, FakeMethod, Hold } from './fake-engine.js';
+export { FakeEngine } from './fake-engine.js';
 export type {
   FullExpected,
   LoraAdapter,

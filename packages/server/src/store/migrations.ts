@@ -117,6 +117,12 @@ export const migrations: readonly string[] = [
     at_ms INTEGER NOT NULL
   );
   CREATE INDEX ledger_by_session ON ledger (session_id);
+
+  CREATE TABLE garbage (
+    workspace_id TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, blob)
+  );
   `,
 ];
 

@@ -127,6 +127,12 @@ export interface LedgerTable {
   at_ms: number;
 }
 
+/** Blobs that lost a reference: candidates for deletion, until the collector has looked at them. */
+export interface GarbageTable {
+  workspace_id: string;
+  blob: string;
+}
+
 export interface Tables {
   sessions: SessionsTable;
   operations: OperationsTable;
@@ -135,4 +141,5 @@ export interface Tables {
   versions: VersionsTable;
   version_files: VersionFilesTable;
   ledger: LedgerTable;
+  garbage: GarbageTable;
 }

@@ -1,0 +1,285 @@
+/** The composition root: the one file that knows every concrete class. Starts a server over a data directory. */
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { join } from 'node:path';
+import { createAdaptorServer } from '@hono/node-server';
+import type { Engine } from '@loopwright/engine';
+import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
+import { type Logger, pino } from 'pino';
+import { authorizer, checkExposure } from './auth/authorize.js';
+import type { BlobStore } from './blobs/blob-store.js';
+import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
+import { type Clock, systemClock } from './clock.js';
+import { type CreateEngine, EngineHost } from './engines/engine-host.js';
+import { type InstalledModel, ModelRegistry } from './models/model-registry.js';
+import { OperationLog } from './operations/operation-log.js';
+import { type DrawSeed, randomSeed } from './operations/resolve.js';
+import { collectGarbage } from './registry/collect.js';
+import { Registry } from './registry/registry.js';
+import { createApp } from './routes/app.js';
+import type { App } from './routes/context.js';
+import { HubNames } from './routes/hub-names.js';
+import { SessionRepository } from './sessions/session-repository.js';
+import { SessionService } from './sessions/session-service.js';
+import { lockDataDirectory } from './store/data-lock.js';
+import { type Database, openDatabase } from './store/open-database.js';
+import { defaultWorkspace } from './workspace.js';
+
+export interface ServerOptions {
+  /** Made where it is missing. Database, blobs and checkpoints lie in it; one server at a time. */
+  readonly dataDir: string;
+  /** 0 takes a free one. */
+  readonly port?: number;
+  /** `127.0.0.1` by default; others need a key. */
+  readonly host?: string;
+  readonly models: readonly InstalledModel[];
+  /** 8 to 256 printable characters; absent lets everybody on this machine in. */
+  readonly apiKey?: string;
+  /** Makes the engine of a model; by default the embedded one, in a process of its own. */
+  readonly engineFactory?: CreateEngine;
+  /** Silent by default. */
+  readonly logger?: Logger;
+  /** Whether sessions may name a model directory instead of an id. True by default without a key, false with one. */
+  readonly allowModelPaths?: boolean;
+  /** 8 by default. */
+  readonly maxLiveSessions?: number;
+  /** Sampling operations of a session that run at once; 64 by default. */
+  readonly samplingConcurrency?: number;
+  /** A missing sequence number fails its session after this; 10 minutes by default, null waits for ever. */
+  readonly gapTimeoutMs?: number | null;
+  /** Sessions without operations expire after this; null (the default) lets them live. */
+  readonly idleTimeoutMs?: number | null;
+  /** How long running work may take to give up at a stop or a close; 10 s by default. */
+  readonly stopGraceMs?: number;
+  /** Between looks for expired versions and idle sessions; 1 minute by default. */
+  readonly sweepMs?: number;
+  readonly clock?: Clock;
+  readonly blobs?: BlobStore;
+  readonly drawSeed?: DrawSeed;
+}
+
+export interface RunningServer extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:43711`. */
+  readonly url: string;
+  readonly port: number;
+  /** The application, for requests without a socket: `app.request(path)`. */
+  readonly app: App;
+  /** Removes expired versions and idle sessions now; also done from time to time. */
+  sweep(): Promise<void>;
+  /** Answers what is held, lets go of sessions (the next server takes them up) and ends the engines. Closing twice is harmless. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a server.
+ *
+ * @throws `port_in_use`; `invalid_argument` (host without key, models); `internal` when another server uses the data directory or a newer release wrote it
+ */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
+  checkExposure({ host, apiKey });
+  const service = await openService(options);
+  const http = createAdaptorServer({ fetch: service.app.fetch }) as Server; // true: no other kind of server was asked for
+  try {
+    await listen(http, port, host);
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
+  const address = http.address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
+  options.logger?.info({ host, port: bound, dataDir }, 'listening');
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= closeHttp(http, service.close);
+    return closing;
+  };
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    port: bound,
+    app: service.app,
+    sweep: service.sweep,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** A server without its socket. */
+export interface OpenService {
+  readonly app: App;
+  sweep(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Everything but the socket: opens the data directory, takes its sessions up, and makes the application. Port, host and key are the caller's to check. */
+export async function openService(options: ServerOptions): Promise<OpenService> {
+  const { dataDir, clock = systemClock, logger = pino({ level: 'silent' }), models: installed, apiKey } = options;
+  const { allowModelPaths = apiKey === undefined, engineFactory = embeddedEngine } = options;
+  const workspaceId = defaultWorkspace;
+  const temporaryDirectory = join(dataDir, 'temporary');
+  const versions = join(dataDir, 'versions');
+  const models = new ModelRegistry({ models: installed, allowPaths: allowModelPaths });
+  await makeDirectory(dataDir);
+  const lock = lockDataDirectory(dataDir);
+  let database: Database | undefined;
+  try {
+    database = openDatabase(join(dataDir, 'loopwright.db'));
+    await emptyDirectory(temporaryDirectory);
+    const blobs = options.blobs ?? new FileBlobStore({ root: join(dataDir, 'blobs') });
+    const log = new OperationLog({ database, blobs, clock });
+    const registry = new Registry({ database, blobs, clock, directory: versions });
+    const sessions = new SessionRepository(database, clock);
+    const engines = new EngineHost({ models, create: engineFactory });
+    const service = new SessionService({
+      workspaceId,
+      database,
+      sessions,
+      tools: { log, registry, blobs, clock, temporaryDirectory },
+      models,
+      engines,
+      logger,
+      limits: {
+        maxLiveSessions: options.maxLiveSessions ?? 8,
+        samplingConcurrency: options.samplingConcurrency ?? 64,
+        stopGraceMs: options.stopGraceMs ?? 10_000,
+        idleTimeoutMs: options.idleTimeoutMs ?? null,
+      },
+      drawSeed: options.drawSeed ?? randomSeed,
+    });
+    const app = createApp({
+      service,
+      registry,
+      models,
+      engines,
+      workspaceId,
+      logger,
+      hub: new HubNames(models),
+      authorizer: authorizer(apiKey),
+      policy: {
+        incompleteGradient: 'fail-next-step',
+        gapTimeoutMs: options.gapTimeoutMs === undefined ? 600_000 : options.gapTimeoutMs,
+      },
+      version: await ownVersion(),
+      startedAtMs: clock.now(),
+    });
+    await service.recover();
+    const opened = database;
+    const sweep = async () => {
+      await service.expireIdle();
+      await collectGarbage({ database: opened, blobs, registry, clock });
+    };
+    const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });
+    const close = once(async () => {
+      await sweeper.stop();
+      await service.close();
+      await engines.close();
+      await opened.destroy();
+      lock.release();
+    });
+    return { app, sweep, close };
+  } catch (error) {
+    await database?.destroy();
+    lock.release();
+    throw error;
+  }
+}
+
+/** The part of the embedded engine that is relied on; loaded only when a model is. */
+interface EmbeddedEngineModule {
+  spawnEngine(card: ModelCard): Promise<Engine>;
+}
+
+async function embeddedEngine(card: ModelCard): Promise<Engine> {
+  const specifier = '@loopwright/engine/local';
+  const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
+  return spawnEngine(card);
+}
+
+async function listen(http: Server, port: number, host: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    http.once('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'EADDRINUSE' ? portInUse(port, host, error) : error);
+    });
+    http.listen(port, host, resolve);
+  });
+}
+
+function portInUse(port: number, host: string, cause: Error): LoopwrightError {
+  return new LoopwrightError({
+    code: 'port_in_use',
+    message: `port: expected a free port, got ${port} on ${host}, which another program listens on; stop that program, or choose another port (0 takes a free one)`,
+    details: { field: 'port', expected: 'a free port', got: String(port), remedy: 'choose another port; 0 takes a free one' },
+    cause,
+  });
+}
+
+/** Ends the service first: that answers held requests, so that the socket closes quickly. */
+async function closeHttp(http: Server, closeService: () => Promise<void>): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    http.close(() => resolve());
+  });
+  http.closeIdleConnections();
+  await closeService();
+  http.closeAllConnections();
+  await closed;
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= work();
+    return running;
+  };
+}
+
+interface Repeat {
+  readonly clock: Clock;
+  readonly everyMs: number;
+  readonly work: () => Promise<void>;
+  readonly logger: Logger;
+}
+
+/** Repeats work until it is stopped; stopping waits for the one that runs. */
+function repeat({ clock, everyMs, work, logger }: Repeat): { stop(): Promise<void> } {
+  let stopped = false;
+  let running: Promise<void> = Promise.resolve();
+  let cancel = () => {};
+  const next = () => {
+    cancel = clock.after(everyMs, () => {
+      running = work()
+        .catch((error: unknown) => {
+          logger.error({ code: LoopwrightError.isInstance(error) ? error.code : 'internal' }, 'sweep failed');
+        })
+        .then(() => {
+          if (!stopped) next();
+        });
+    });
+  };
+  next();
+  return {
+    stop: async () => {
+      stopped = true;
+      cancel();
+      await running;
+    },
+  };
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    throw storageError(error);
+  }
+}
+
+async function emptyDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true });
+  for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
+}
+
+async function ownVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
+  const { version } = JSON.parse(text) as { version: string }; // true: our own package.json
+  return version;
+}

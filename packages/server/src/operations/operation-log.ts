@@ -1,0 +1,387 @@
+/**
+ * The operation log: what was accepted, in which order, and how it ended. Once `accept` has returned, the operation will
+ * be executed exactly once, whatever process dies in between; once `finish` has, its result and its price are kept.
+ */
+import { randomUUID } from 'node:crypto';
+import {
+  activeStatuses,
+  complaint,
+  LoopwrightError,
+  type Operation,
+  type OperationStatus,
+  type VersionId,
+} from '@loopwright/protocol';
+import type { Transaction } from 'kysely';
+import type { BlobStore } from '../blobs/blob-store.js';
+import type { Clock } from '../clock.js';
+import { errorColumn, type SessionRecord, sessionFromRow } from '../sessions/session-record.js';
+import type { Database } from '../store/open-database.js';
+import type { Tables } from '../store/tables.js';
+import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
+import { isTrainingType, type OperationRecord, operationFromRow, type ResolvedInputs } from './operation-record.js';
+import { decodeOperation, decodeResult, encodeOperation, encodeResult } from './payload-codec.js';
+
+/** Where a submission stands in its session's order; sampling operations have none. */
+export interface Submission {
+  readonly sequenceNumber?: number;
+  readonly clientToken?: string;
+  /** The training client that submits, where it names itself. */
+  readonly trainer?: string;
+}
+
+export interface Acceptance extends Submission {
+  readonly session: SessionRecord;
+  readonly operation: Operation;
+  readonly resolved: Omit<ResolvedInputs, 'plan'>;
+  /** Version whose files the operation reads. */
+  readonly readsVersion: VersionId | null;
+}
+
+export interface Accepted {
+  readonly record: OperationRecord;
+  /** True when the operation had been accepted before, so that nothing new came about. */
+  readonly repeated: boolean;
+}
+
+/** How an operation ended. */
+export type Ending =
+  | { readonly status: 'Completed'; readonly done: AnyResult }
+  | { readonly status: 'Failed' | 'Skipped'; readonly error: LoopwrightError };
+
+/** Changes of the session that belong into the transaction of an ending. */
+export interface SessionEffects {
+  readonly nextSequenceNumber?: number;
+  readonly gradientIncomplete?: boolean;
+  readonly step?: number;
+  readonly samplerVersion?: VersionId;
+}
+
+export interface Finish {
+  readonly session: SessionRecord;
+  readonly record: OperationRecord;
+  readonly ending: Ending;
+  readonly startedAtMs: number | null;
+  readonly effects: SessionEffects;
+  /** Further writes of the same transaction, such as the rows of a saved version. */
+  readonly alongside?: (trx: Transaction<Tables>) => Promise<void>;
+}
+
+export class OperationLog {
+  readonly #database: Database;
+  readonly #blobs: BlobStore;
+  readonly #clock: Clock;
+  readonly #waiters = new Map<string, Set<() => void>>();
+
+  constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
+    this.#database = database;
+    this.#blobs = blobs;
+    this.#clock = clock;
+  }
+
+  /**
+   * Stores an operation durably, or finds the one that was stored under the same sequence number or client token.
+   *
+   * @throws `sequence_conflict` when that one had another payload (or another token), or a refused submission spent the number;
+   * `session_not_active`; `session_has_trainer`; `disk_full`
+   */
+  async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
+    const payloadBlob = await this.#blobs.put(session.workspaceId, encodeOperation(operation));
+    const { sequenceNumber, clientToken, trainer } = submission;
+    return this.#database.transaction().execute(async (trx) => {
+      const now = this.#clock.now();
+      const current = await trx.selectFrom('sessions').selectAll().where('id', '=', session.id).executeTakeFirst();
+      if (current === undefined)
+        throw complaint({ code: 'unknown_session', field: 'session', expected: 'a session', got: session.name });
+      const { status, lastSequenceNumber, plan, trainer: known } = sessionFromRow(current);
+      if (isTrainingType(operation.type)) {
+        const earlier = await findEarlier(trx, session.id, submission, payloadBlob);
+        if (earlier !== undefined) return { record: earlier, repeated: true };
+      }
+      if (!activeStatuses.includes(status)) throw notActive(session.name, status);
+      if (trainer !== undefined && known !== null && known !== trainer) throw hasTrainer(session.name);
+      const row = {
+        workspace_id: session.workspaceId,
+        id: randomUUID(),
+        session_id: session.id,
+        kind: isTrainingType(operation.type) ? ('training' as const) : ('sampling' as const),
+        type: operation.type,
+        sequence_number: sequenceNumber ?? null,
+        client_token: clientToken ?? null,
+        payload_hash: payloadBlob,
+        payload_blob: payloadBlob,
+        result_blob: null,
+        resolved: JSON.stringify({ ...resolved, plan } satisfies ResolvedInputs),
+        reads_version: readsVersion,
+        status: 'Pending' satisfies OperationStatus,
+        error: null,
+        created_at_ms: now,
+        started_at_ms: null,
+        ended_at_ms: null,
+      };
+      await trx.insertInto('operations').values(row).execute();
+      await trx
+        .updateTable('sessions')
+        .set({
+          active_at_ms: now,
+          last_sequence_number: Math.max(lastSequenceNumber, sequenceNumber ?? 0),
+          ...(trainer === undefined ? {} : { trainer }),
+        })
+        .where('id', '=', session.id)
+        .execute();
+      return { record: operationFromRow(row), repeated: false };
+    });
+  }
+
+  /** Counts the sequence number of a refused submission as used, so that the operations behind it need not wait. */
+  async spend(session: SessionRecord, sequenceNumber: number): Promise<boolean> {
+    return this.#database.transaction().execute(async (trx) => {
+      const taken = await trx
+        .selectFrom('operations')
+        .select('id')
+        .where('session_id', '=', session.id)
+        .where('sequence_number', '=', sequenceNumber)
+        .executeTakeFirst();
+      if (taken !== undefined) return false;
+      const row = { workspace_id: session.workspaceId, session_id: session.id, sequence_number: sequenceNumber };
+      await trx
+        .insertInto('spent_numbers')
+        .values(row)
+        .onConflict((on) => on.doNothing())
+        .execute();
+      await trx
+        .updateTable('sessions')
+        .set(({ fn, ref, val }) => ({
+          last_sequence_number: fn('max', [ref('last_sequence_number'), val(sequenceNumber)]),
+        }))
+        .where('id', '=', session.id)
+        .execute();
+      return true;
+    });
+  }
+
+  async spentNumbers(sessionId: string): Promise<number[]> {
+    const rows = await this.#database
+      .selectFrom('spent_numbers')
+      .select('sequence_number')
+      .where('session_id', '=', sessionId)
+      .execute();
+    return rows.map((row) => row.sequence_number);
+  }
+
+  /** @throws `unknown_operation` when the session has no such operation of that kind */
+  async get(sessionId: string, id: string, kind?: OperationRecord['kind']): Promise<OperationRecord> {
+    const row = await this.#database
+      .selectFrom('operations')
+      .selectAll()
+      .where('id', '=', id)
+      .where('session_id', '=', sessionId)
+      .executeTakeFirst();
+    const record = row === undefined ? undefined : operationFromRow(row);
+    if (record === undefined || (kind !== undefined && record.kind !== kind)) {
+      throw complaint({
+        code: 'unknown_operation',
+        field: 'operationId',
+        expected: `the id of a ${kind ?? ''} operation of this session`.replace('  ', ' '),
+        got: `${id.length} characters`,
+      });
+    }
+    return record;
+  }
+
+  /** Operations of a session in the order of their acceptance. */
+  async ofSession(sessionId: string, { open = false }: { readonly open?: boolean } = {}): Promise<OperationRecord[]> {
+    let query = this.#database.selectFrom('operations').selectAll().where('session_id', '=', sessionId);
+    if (open) query = query.where('ended_at_ms', 'is', null);
+    return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(operationFromRow);
+  }
+
+  /** Training operations from `first` on, in order. */
+  async training(sessionId: string, first = 1): Promise<OperationRecord[]> {
+    const rows = await this.#database
+      .selectFrom('operations')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('sequence_number', '>=', first)
+      .orderBy('sequence_number')
+      .execute();
+    return rows.map(operationFromRow);
+  }
+
+  async operation(record: OperationRecord): Promise<Operation> {
+    return decodeOperation(await this.#blobs.get({ workspaceId: record.workspaceId, hash: record.payloadBlob }));
+  }
+
+  /** The result of a completed operation. */
+  async result(record: OperationRecord): Promise<AnyResult> {
+    if (record.resultBlob === null)
+      throw new LoopwrightError({ code: 'internal', message: `operation ${record.id} has no result` });
+    const bytes = await this.#blobs.get({ workspaceId: record.workspaceId, hash: record.resultBlob });
+    return { type: record.type, result: decodeResult(record.type, bytes) } as AnyResult; // true: both members come from record.type
+  }
+
+  /** Records the version that a save will make. */
+  async reserve(record: OperationRecord, version: VersionId): Promise<void> {
+    const resolved = JSON.stringify({ ...record.resolved, version } satisfies ResolvedInputs);
+    await this.#database.updateTable('operations').set({ resolved }).where('id', '=', record.id).execute();
+  }
+
+  /**
+   * Ends an operation: result, price and effects on the session in one transaction, then wakes whoever waits.
+   * @returns false when it had ended before; then nothing was written
+   * @throws `disk_full`: nothing was written
+   */
+  async finish({ session, record, ending, startedAtMs, effects, alongside }: Finish): Promise<boolean> {
+    const resultBlob = ending.status === 'Completed' ? await this.#storeResult(record, ending.done) : null;
+    const now = this.#clock.now();
+    const written = await this.#database.transaction().execute(async (trx) => {
+      const update = await trx
+        .updateTable('operations')
+        .set({
+          status: ending.status,
+          result_blob: resultBlob,
+          error: ending.status === 'Completed' ? null : errorColumn(ending.error),
+          started_at_ms: startedAtMs,
+          ended_at_ms: now,
+        })
+        .where('id', '=', record.id)
+        .where('ended_at_ms', 'is', null)
+        .executeTakeFirst();
+      if (update.numUpdatedRows === 0n) return false;
+      if (ending.status === 'Completed') {
+        await charge(trx, { session, operation: record, usage: usageOf(ending.done), atMs: now });
+        await alongside?.(trx);
+      }
+      await this.#applyEffects(trx, session.id, effects);
+      return true;
+    });
+    if (written) this.#wake(record.id);
+    return written;
+  }
+
+  /** Effects without an ending, such as the turn of an operation that was cancelled while it waited. */
+  async apply(sessionId: string, effects: SessionEffects): Promise<void> {
+    await this.#database.transaction().execute((trx) => this.#applyEffects(trx, sessionId, effects));
+  }
+
+  /** Resolves when the operation has ended, the time is over or the signal fires; whichever is first. */
+  async whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<void> {
+    if (record.endedAtMs !== null || waitMs <= 0 || signal?.aborted === true) return;
+    await new Promise<void>((resolve) => {
+      const waiters = this.#waiters.get(record.id) ?? new Set();
+      this.#waiters.set(record.id, waiters);
+      const done = () => {
+        cancelTimer();
+        signal?.removeEventListener('abort', done);
+        waiters.delete(done);
+        if (waiters.size === 0) this.#waiters.delete(record.id);
+        resolve();
+      };
+      const cancelTimer = this.#clock.after(waitMs, done);
+      signal?.addEventListener('abort', done, { once: true });
+      waiters.add(done);
+    });
+  }
+
+  /** Lets every held request go, when the server closes. */
+  wakeAll(): void {
+    for (const id of [...this.#waiters.keys()]) this.#wake(id);
+  }
+
+  #wake(id: string): void {
+    for (const done of [...(this.#waiters.get(id) ?? [])]) done();
+  }
+
+  async #storeResult(record: OperationRecord, { type, result }: AnyResult): Promise<string> {
+    return this.#blobs.put(record.workspaceId, encodeResult(type, result));
+  }
+
+  async #applyEffects(trx: Transaction<Tables>, sessionId: string, effects: SessionEffects): Promise<void> {
+    const { nextSequenceNumber, gradientIncomplete, step, samplerVersion } = effects;
+    const now = this.#clock.now();
+    await trx
+      .updateTable('sessions')
+      .set({
+        active_at_ms: now,
+        ...(nextSequenceNumber === undefined ? {} : { next_sequence_number: nextSequenceNumber }),
+        ...(gradientIncomplete === undefined ? {} : { gradient_incomplete: gradientIncomplete ? 1 : 0 }),
+        ...(step === undefined ? {} : { step }),
+        ...(samplerVersion === undefined ? {} : { sampler_version: samplerVersion }),
+      })
+      .where('id', '=', sessionId)
+      .execute();
+  }
+}
+
+/** The operation that holds the same number or token; undefined when both are free. */
+async function findEarlier(
+  trx: Transaction<Tables>,
+  sessionId: string,
+  { sequenceNumber = 0, clientToken }: Submission,
+  payloadHash: string,
+): Promise<OperationRecord | undefined> {
+  const rows = await trx
+    .selectFrom('operations')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where((is) =>
+      clientToken === undefined
+        ? is('sequence_number', '=', sequenceNumber)
+        : is.or([is('sequence_number', '=', sequenceNumber), is('client_token', '=', clientToken)]),
+    )
+    .execute();
+  for (const row of rows) {
+    const byToken = clientToken !== undefined && row.client_token === clientToken;
+    if (row.payload_hash !== payloadHash) {
+      throw byToken
+        ? conflict('clientToken', 'a token that was not used with another operation', clientToken)
+        : conflict('sequenceNumber', 'a number that was not used with another operation', String(sequenceNumber));
+    }
+    if (byToken && row.sequence_number !== sequenceNumber) {
+      throw conflict(
+        'clientToken',
+        `a token that was not used with number ${String(row.sequence_number)}`,
+        clientToken,
+      );
+    }
+    if (!byToken && clientToken !== undefined && row.client_token !== null) {
+      throw conflict('sequenceNumber', 'a number that was not used with another client token', String(sequenceNumber));
+    }
+    return operationFromRow(row);
+  }
+  const spent = await trx
+    .selectFrom('spent_numbers')
+    .select('sequence_number')
+    .where('session_id', '=', sessionId)
+    .where('sequence_number', '=', sequenceNumber)
+    .executeTakeFirst();
+  if (spent !== undefined) {
+    throw conflict('sequenceNumber', 'a number that no refused submission has used up', String(sequenceNumber));
+  }
+  return undefined;
+}
+
+function conflict(field: string, expected: string, got: string): LoopwrightError {
+  return complaint({
+    code: 'sequence_conflict',
+    field,
+    expected,
+    got,
+    remedy: 'repeat a submission only with its own number, token and content; new operations take the next number',
+  });
+}
+
+function notActive(name: string, status: string): LoopwrightError {
+  return new LoopwrightError({
+    code: 'session_not_active',
+    message: `Training session ${name} is in state ${status}; it must be Running or Blocked`,
+    details: { field: 'session', expected: 'Running or Blocked', got: status },
+  });
+}
+
+function hasTrainer(name: string): LoopwrightError {
+  return new LoopwrightError({
+    code: 'session_has_trainer',
+    message: `session ${name} is driven by another training client; make a session of your own, or use sampling clients`,
+    details: { field: 'session', expected: 'one training client per session', got: 'a second one' },
+  });
+}

@@ -1,0 +1,115 @@
+/** The HTTP application: every route, and around them request ids, keys, the log line and errors in the shape of their plane. */
+import { randomUUID } from 'node:crypto';
+import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
+import { Hono } from 'hono';
+import type { Logger } from 'pino';
+import type { Authorizer } from '../auth/authorize.js';
+import type { EngineHost } from '../engines/engine-host.js';
+import type { ModelRegistry } from '../models/model-registry.js';
+import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
+import type { App, RouteEnv } from './context.js';
+import { modelFiles } from './model-files.js';
+import { runtimePlane } from './runtime-plane.js';
+
+export interface AppOptions extends ControlPlaneOptions {
+  readonly engines: EngineHost;
+  readonly models: ModelRegistry;
+  readonly authorizer: Authorizer;
+  readonly logger: Logger;
+  readonly version: string;
+}
+
+export function createApp(options: AppOptions): App {
+  const { authorizer, logger, service, engines, models, version, startedAtMs } = options;
+  const app: App = new Hono<RouteEnv>();
+
+  app.use(async (c, next) => {
+    const started = performance.now();
+    const asked = c.req.header('x-request-id');
+    const requestId = asked !== undefined && /^[\w-]{1,64}$/.test(asked) ? asked : randomUUID();
+    const ids: Record<string, string> = {};
+    c.set('requestId', requestId);
+    c.set('ids', ids);
+    await next();
+    c.res.headers.set('x-request-id', requestId);
+    c.res.headers.set(headers.requestId, requestId);
+    const session = c.req.path.split('/training-sessions/')[1]?.split('/')[0];
+    const line = {
+      requestId,
+      method: c.req.method,
+      route: c.req.routePath,
+      status: c.res.status,
+      ms: Math.round((performance.now() - started) * 10) / 10,
+      ...(session === undefined ? {} : { session: session.slice(0, 64) }),
+      ...ids,
+    };
+    if (c.res.status >= 500) logger.error(line, 'request');
+    else logger.info(line, 'request');
+  });
+
+  app.use(async (c, next) => {
+    if (c.req.path !== '/health') authorizer.check(c.req.header('authorization'));
+    await next();
+  });
+
+  app.get('/health', (c) => {
+    const base = { status: 'ok', version, uptimeSeconds: Math.round((Date.now() - startedAtMs) / 1000) };
+    try {
+      authorizer.check(c.req.header('authorization'));
+    } catch {
+      return c.json(base);
+    }
+    return c.json({ ...base, node: process.versions.node, engines: engines.states() });
+  });
+
+  app.get('/v1/models', async (c) => {
+    const cards = await Promise.all(
+      models.list().map(async ({ id }) => {
+        try {
+          const { directory: _, ...card } = await models.card(id);
+          return card;
+        } catch (error) {
+          return { id, error: asLoopwrightError(error).toJSON() };
+        }
+      }),
+    );
+    return c.json({ models: cards });
+  });
+
+  app.get('/v1/sessions/:name/trace', async (c) => c.json({ operations: await service.trace(c.req.param('name')) }));
+
+  controlPlane(app, options);
+  runtimePlane(app, service);
+  modelFiles(app, options.hub);
+
+  app.notFound((c) => {
+    const message = `no route ${c.req.method} ${c.req.path.slice(0, 200)}`;
+    return respond(new LoopwrightError({ code: 'not_found', message }), c.req.path, c.var.requestId);
+  });
+
+  app.onError((error, c) => {
+    const known = asLoopwrightError(error);
+    if (known.code === 'internal') {
+      // The stack has no content of requests; the message of a foreign error might, and stays out of the log.
+      logger.error({ requestId: c.var.requestId, stack: error.stack?.split('\n').slice(1, 6) }, 'internal error');
+    }
+    c.var.ids.code = known.code;
+    return respond(known, c.req.path, c.var.requestId);
+  });
+  return app;
+}
+
+function planeOf(path: string): Plane | undefined {
+  if (path === '/') return 'control';
+  return path.startsWith('/v1/training-sessions/') || path.startsWith('/training-sessions/') ? 'runtime' : undefined;
+}
+
+function respond(error: LoopwrightError, path: string, requestId: string): Response {
+  const plane = planeOf(path);
+  if (plane === undefined) {
+    return Response.json({ ...error.toJSON(), request_id: requestId }, { status: error.status });
+  }
+  const encoded = encodeError(error, { plane, requestId });
+  return new Response(JSON.stringify(encoded.body), { status: encoded.status, headers: { ...encoded.headers } });
+}

@@ -1,0 +1,14 @@
+/** What travels with a request through the routes. */
+import type { Hono } from 'hono';
+
+export interface RequestVariables {
+  readonly requestId: string;
+  /** Names and ids for the log line; never content. */
+  readonly ids: Record<string, string>;
+}
+
+export interface RouteEnv {
+  Variables: RequestVariables;
+}
+
+export type App = Hono<RouteEnv>;

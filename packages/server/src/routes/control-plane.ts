@@ -1,0 +1,255 @@
+/** Control plane of the SageMaker wire: one handler per action of `POST /` with `X-Amz-Target`. */
+import { complaint } from '@loopwright/protocol';
+import {
+  type ControlAction,
+  type ControlRequest,
+  type ControlResponse,
+  controlActionOf,
+  controlActions,
+  controlContentType,
+  defaultModelPackageGroup,
+  groupNameOf,
+  type HubContentSummary,
+  type ModelPackage,
+  type ModelPackageSummary,
+  modelHubArn,
+  modelPackageGroupArn,
+  parsePackageArn,
+  publicHub,
+  sessionArn,
+  sessionRequest,
+  type TrainingSessionDetail,
+  versionId,
+} from '@loopwright/wires/sagemaker';
+import { decodeControlRequest } from '@loopwright/wires/sagemaker/server';
+import type { InstalledModel, ModelRegistry } from '../models/model-registry.js';
+import type { Registry } from '../registry/registry.js';
+import type { Version } from '../registry/version.js';
+import type { SessionRecord, WirePolicy } from '../sessions/session-record.js';
+import type { SessionService } from '../sessions/session-service.js';
+import type { App } from './context.js';
+import { type HubNames, hubVersion } from './hub-names.js';
+import { readJson } from './read-body.js';
+import { arns } from './runtime-plane.js';
+
+export interface ControlPlaneOptions {
+  readonly service: SessionService;
+  readonly registry: Registry;
+  readonly models: ModelRegistry;
+  readonly hub: HubNames;
+  readonly workspaceId: string;
+  /** What this wire does at gaps and after failed passes. */
+  readonly policy: WirePolicy;
+  readonly startedAtMs: number;
+}
+
+/** Entries of a page where the request names no number. */
+const defaultPage = 100;
+
+type Handlers = { readonly [A in ControlAction]: (request: ControlRequest<A>) => Promise<ControlResponse<A>> };
+
+export function controlPlane(app: App, options: ControlPlaneOptions): void {
+  const handlers = handlersOf(options);
+  const dispatch = async <A extends ControlAction>(action: A, body: unknown): Promise<ControlResponse<A>> =>
+    handlers[action](decodeControlRequest(action, body));
+  app.post('/', async (c) => {
+    const target = c.req.header('x-amz-target');
+    const action = controlActionOf(target);
+    if (action === undefined) {
+      throw complaint({
+        field: 'X-Amz-Target',
+        expected: `SageMaker. and one of ${controlActions.join(', ')}`,
+        got: target === undefined ? 'no such header' : `a target of ${target.length} characters`,
+      });
+    }
+    c.var.ids.action = action;
+    const answer = await dispatch(action, await readJson(c.req.raw));
+    return c.body(JSON.stringify(answer), 200, { 'content-type': controlContentType });
+  });
+}
+
+function handlersOf({ service, registry, models, hub, workspaceId, policy, startedAtMs }: ControlPlaneOptions): Handlers {
+  const summaryOf = (model: InstalledModel): HubContentSummary => ({
+    HubContentName: hub.nameOf(model.id),
+    HubContentArn: hub.arnOf(model.id),
+    HubContentVersion: hubVersion,
+    HubContentType: 'Model',
+    DocumentSchemaVersion: '2.3.0',
+    HubContentStatus: 'Available',
+    CreationTime: seconds(startedAtMs),
+    HubContentSearchKeywords: [
+      '@capability:training_session',
+      '@recipe:finetuning_mtrl_lora',
+      `@huggingface-id:${model.id}`,
+    ],
+  });
+  return {
+    CreateTrainingSession: async (request) => {
+      const { name, baseModel, training, seed, modelPackageGroupArn: group } = sessionRequest(request);
+      const { TrainingSessionName: _, ...echo } = request;
+      await service.create({
+        name,
+        baseModel: hub.find(baseModel.name).id,
+        training,
+        ...(seed === undefined ? {} : { seed }),
+        groupName: group === undefined ? defaultModelPackageGroup : groupNameOf(group),
+        echo,
+        policy,
+      });
+      return { TrainingSessionArn: sessionArn(name) };
+    },
+    DescribeTrainingSession: async ({ TrainingSessionName }) => {
+      const session = await service.session(TrainingSessionName);
+      return { TrainingSessionDetail: detailOf(session, await service.usage(session)) };
+    },
+    ListTrainingSessions: async (request) => {
+      const { items, next } = await service.list(
+        {
+          ...(request.NameContains === undefined ? {} : { nameContains: request.NameContains }),
+          ...(request.StatusEquals === undefined ? {} : { status: request.StatusEquals }),
+          ...(request.CreationTimeAfter === undefined ? {} : { createdAfterMs: request.CreationTimeAfter * 1000 }),
+          ...(request.CreationTimeBefore === undefined ? {} : { createdBeforeMs: request.CreationTimeBefore * 1000 }),
+        },
+        pageOf(request),
+      );
+      const summaries = items.map((session) => ({
+        TrainingSessionArn: sessionArn(session.name),
+        TrainingSessionStatus: session.status,
+        CreationTime: seconds(session.createdAtMs),
+        LastModifiedTime: seconds(session.modifiedAtMs),
+      }));
+      return { TrainingSessionSummaries: summaries, ...(next === undefined ? {} : { NextToken: next }) };
+    },
+    StopTrainingSession: async ({ TrainingSessionName }) => {
+      await service.stop(TrainingSessionName);
+      return {};
+    },
+    DeleteTrainingSession: async ({ TrainingSessionName }) => {
+      await service.delete(TrainingSessionName);
+      return {};
+    },
+    ListHubContents: async ({ HubName, NameContains }) => {
+      checkHub(HubName);
+      const found = models.list().map(summaryOf);
+      const named = found.filter(({ HubContentName }) => HubContentName.includes(NameContains ?? ''));
+      return { HubContentSummaries: named };
+    },
+    DescribeHubContent: async ({ HubName, HubContentName }) => {
+      checkHub(HubName);
+      const model = hub.find(HubContentName);
+      await models.card(model.id);
+      return {
+        ...summaryOf(model),
+        HubName: publicHub,
+        HubArn: modelHubArn(),
+        HubContentDocument: JSON.stringify({ HuggingfaceId: hub.huggingfaceId(model.id) }),
+      };
+    },
+    CreateModelPackageGroup: async ({ ModelPackageGroupName: name, ModelPackageGroupDescription }) => {
+      await registry.createGroup(workspaceId, name, ModelPackageGroupDescription);
+      return { ModelPackageGroupArn: modelPackageGroupArn(name) };
+    },
+    DescribeModelPackageGroup: async ({ ModelPackageGroupName }) => {
+      const { name, createdAtMs } = await registry.group(workspaceId, groupNameOf(ModelPackageGroupName));
+      return {
+        ModelPackageGroupArn: modelPackageGroupArn(name),
+        ModelPackageGroupName: name,
+        CreationTime: seconds(createdAtMs),
+        ModelPackageGroupStatus: 'Completed',
+      };
+    },
+    ListModelPackages: async (request) => {
+      const group = request.ModelPackageGroupName;
+      const { items, next } = await registry.list(
+        workspaceId,
+        { ...(group === undefined ? {} : { groupName: groupNameOf(group) }), oldestFirst: request.SortOrder === 'Ascending' },
+        pageOf(request),
+      );
+      return { ModelPackageSummaryList: items.map(packageSummary), ...(next === undefined ? {} : { NextToken: next }) };
+    },
+    DescribeModelPackage: async ({ ModelPackageName }) => {
+      const id = versionId(parsePackageArn(ModelPackageName, 'ModelPackageName'));
+      const version = await registry.get(workspaceId, id);
+      return packageDetail(version, hub.nameOf(version.baseModel), await outputPath(service, version));
+    },
+    DeleteModelPackage: async ({ ModelPackageName }) => {
+      await registry.delete(workspaceId, versionId(parsePackageArn(ModelPackageName, 'ModelPackageName')));
+      return {};
+    },
+  };
+}
+
+function detailOf(session: SessionRecord, usage: Awaited<ReturnType<SessionService['usage']>>): TrainingSessionDetail {
+  const echo = session.echo as Partial<TrainingSessionDetail>; // true: what CreateTrainingSession stored above
+  return {
+    TrainingSessionArn: sessionArn(session.name),
+    TrainingSessionName: session.name,
+    TrainingSessionStatus: session.status,
+    CreationTime: seconds(session.createdAtMs),
+    LastModifiedTime: seconds(session.modifiedAtMs),
+    ...(session.endedAtMs === null ? {} : { EndTime: seconds(session.endedAtMs) }),
+    ...(session.error === null ? {} : { ErrorDetails: session.error.message.slice(0, 1024) }),
+    LastReceivedSequenceNumber: session.lastSequenceNumber,
+    BillableTokenUsage: {
+      PrefillTokenCount: usage.prefillTokens,
+      SampleTokenCount: usage.sampleTokens,
+      TrainingTokenCount: usage.trainingTokens,
+    },
+    ModelPackageGroupArn: modelPackageGroupArn(session.groupName),
+    ...echo,
+  };
+}
+
+function packageSummary(version: Version): ModelPackageSummary {
+  return {
+    ModelPackageArn: arns.toArn(version.id),
+    ModelPackageGroupName: version.groupName,
+    ModelPackageVersion: version.number,
+    CreationTime: seconds(version.createdAtMs),
+    ModelPackageStatus: 'Completed',
+    ...(version.description === '' ? {} : { ModelPackageDescription: version.description }),
+    Loopwright: { Kind: version.kind === 'state' ? 'state' : 'weights', SessionName: version.sessionName },
+  };
+}
+
+function packageDetail(version: Version, hubContentName: string, output: string): ModelPackage {
+  const location = `${output.replace(/\/+$/, '')}/${version.sessionName}/checkpoints/${version.number}/`;
+  return {
+    ...packageSummary(version),
+    ModelPackageName: version.groupName,
+    ModelPackageStatusDetails: { ValidationStatuses: [] },
+    ModelApprovalStatus: 'Approved',
+    InferenceSpecification: {
+      Containers: [
+        {
+          IsCheckpoint: version.kind === 'state',
+          BaseModel: { HubContentName: hubContentName, HubContentVersion: hubVersion },
+          ModelDataSource: {
+            S3DataSource: { S3Uri: location, S3DataType: 'S3Prefix', CompressionType: 'None' },
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** The output location that the session was created with; it is only echoed. Sessions may be gone before their versions. */
+async function outputPath(service: SessionService, version: Version): Promise<string> {
+  const session = await service.session(version.sessionName).catch(() => undefined);
+  const echo = (session?.id === version.sessionId ? session.echo : {}) as Partial<TrainingSessionDetail>; // true, as in detailOf
+  return echo.OutputConfig?.S3Location.Path ?? 's3://loopwright';
+}
+
+function pageOf(request: { readonly MaxResults?: number | undefined; readonly NextToken?: string | undefined }) {
+  const limit = request.MaxResults ?? defaultPage;
+  return request.NextToken === undefined ? { limit } : { limit, after: request.NextToken };
+}
+
+function checkHub(name: string): void {
+  if (name === publicHub || name === modelHubArn()) return;
+  throw complaint({ code: 'not_found', field: 'HubName', expected: publicHub, got: `a name of ${name.length} characters` });
+}
+
+function seconds(ms: number): number {
+  return ms / 1000;
+}

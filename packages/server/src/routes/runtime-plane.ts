@@ -1,0 +1,122 @@
+/** Runtime plane of the SageMaker wire: submitting operations, asking for their results, cancelling them. */
+import { complaint, type OperationResults, type SamplingOperation, type TrainingOperation } from '@loopwright/protocol';
+import {
+  arnMap,
+  decodeSamplingRequest,
+  decodeTrainingHeader,
+  decodeTrainingRequest,
+  encodeFailure,
+  encodeSamplingResult,
+  encodeTrainingResult,
+  encodeUnfinished,
+  headers,
+  holdSeconds,
+  type ResultBody,
+  runtimeRoutes,
+  type SamplingResult,
+  type TrainingRequest,
+  type TrainingResult,
+} from '@loopwright/wires/sagemaker';
+import type { Context } from 'hono';
+import type { OperationRecord } from '../operations/operation-record.js';
+import type { OperationView, SessionService } from '../sessions/session-service.js';
+import type { App, RouteEnv } from './context.js';
+import { readJson } from './read-body.js';
+
+/** Between versions and their ARNs, for both planes. */
+export const arns: ReturnType<typeof arnMap> = arnMap();
+
+/** Names the training client of a submission; a second one is refused. Optional, as the published API has no such thing. */
+const trainerHeader = 'x-loopwright-trainer';
+
+export function runtimePlane(app: App, service: SessionService): void {
+  app.post(runtimeRoutes.executeTraining.path, async (c) => {
+    const name = c.req.param('name');
+    const trainer = c.req.header(trainerHeader);
+    const body = await readJson(c.req.raw);
+    const { operation, ...submission } = await decodeOrSpend(service, name, body);
+    const record = await service.submitTraining(
+      name,
+      { ...submission, ...(trainer === undefined ? {} : { trainer: trainer.slice(0, 128) }) },
+      operation,
+    );
+    c.var.ids.operationId = record.id;
+    return c.json({ operationId: record.id });
+  });
+
+  app.post(runtimeRoutes.executeSampling.path, async (c) => {
+    const request = decodeSamplingRequest(await readJson(c.req.raw), { arns });
+    const record = await service.submitSampling(c.req.param('name'), request);
+    c.var.ids.operationId = record.id;
+    return c.json({ operationId: record.id });
+  });
+
+  const kinds = [
+    ['training', runtimeRoutes.trainingResult.path],
+    ['sampling', runtimeRoutes.samplingResult.path],
+  ] as const;
+  for (const [kind, path] of kinds) {
+    app.get(path, async (c) => {
+      const options = { kind, waitMs: holdMs(c), signal: c.req.raw.signal };
+      return c.json(encodeView(await service.operation(c.req.param('name'), c.req.param('operationId'), options)));
+    });
+    app.delete(path, async (c) =>
+      c.json(encodeView(await service.cancel(c.req.param('name'), c.req.param('operationId'), kind))),
+    );
+  }
+}
+
+/** A submission whose number is well-formed uses that number up, even if the rest is refused. */
+async function decodeOrSpend(service: SessionService, name: string, body: unknown): Promise<TrainingRequest> {
+  try {
+    return decodeTrainingRequest(body, { arns });
+  } catch (error) {
+    const sequenceNumber = numberOf(body);
+    if (sequenceNumber !== undefined) await service.spend(name, sequenceNumber);
+    throw error;
+  }
+}
+
+function numberOf(body: unknown): number | undefined {
+  const given = typeof body === 'object' && body !== null && 'sequenceNumber' in body ? body.sequenceNumber : undefined;
+  try {
+    return decodeTrainingHeader({ sequenceNumber: given }).sequenceNumber;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How long a result request may be held. @throws `invalid_argument` */
+function holdMs(c: Context<RouteEnv>): number {
+  const header = c.req.header(headers.waitSeconds);
+  if (header === undefined) return holdSeconds.default * 1000;
+  const given = /^\d{1,4}(\.\d{1,6})?$/.test(header) ? Number(header) : Number.NaN;
+  if (given >= 0 && given <= holdSeconds.max) return given * 1000;
+  throw complaint({
+    field: headers.waitSeconds,
+    expected: `a number of seconds from 0 to ${holdSeconds.max}`,
+    got: `${header.length} characters`,
+  });
+}
+
+function encodeView(view: OperationView): ResultBody {
+  switch (view.status) {
+    case 'Pending':
+    case 'InProgress':
+      return encodeUnfinished(view.status, view.progress);
+    case 'Failed':
+    case 'Skipped':
+      return encodeFailure(view.status, view.error);
+    case 'Completed':
+      return encodeCompleted(view.record, view.done);
+    default:
+      return view satisfies never;
+  }
+}
+
+function encodeCompleted(record: OperationRecord, { type, result }: { type: string; result: OperationResults[keyof OperationResults] }): ResultBody {
+  // true twice: `done` was decoded for the type of this record, and training records hold training types
+  return record.kind === 'training'
+    ? encodeTrainingResult({ type: type as TrainingOperation['type'], result } as TrainingResult, { arns })
+    : encodeSamplingResult({ type: type as SamplingOperation['type'], result } as SamplingResult);
+}

@@ -1,0 +1,82 @@
+/** A session as the database keeps it, and the translation from and to its row. */
+import type { ExecutionPlan } from '@loopwright/engine';
+import {
+  LoopwrightError,
+  type SessionSpec,
+  type SessionStatus,
+  type VersionId,
+  type WireError,
+} from '@loopwright/protocol';
+import type { Selectable } from 'kysely';
+import type { SessionsTable } from '../store/tables.js';
+
+/** What differs between wires once an operation is accepted. Fixed when the session is created. */
+export interface WirePolicy {
+  /** `fail-next-step`: after a failed forwardBackward the next optimStep fails with `gradient_incomplete` and clears the gradient. */
+  readonly incompleteGradient: 'fail-next-step' | 'ignore';
+  /** A gap in the sequence numbers fails the session after this long; null waits for ever. */
+  readonly gapTimeoutMs: number | null;
+}
+
+export interface SessionRecord {
+  readonly workspaceId: string;
+  readonly id: string;
+  readonly name: string;
+  readonly status: SessionStatus;
+  readonly spec: SessionSpec;
+  /** Fields that the wire wants echoed; opaque. */
+  readonly echo: Readonly<Record<string, unknown>>;
+  readonly policy: WirePolicy;
+  readonly plan: ExecutionPlan | null;
+  readonly groupName: string;
+  readonly error: LoopwrightError | null;
+  /** 0 before the first. */
+  readonly lastSequenceNumber: number;
+  readonly nextSequenceNumber: number;
+  readonly gradientIncomplete: boolean;
+  readonly step: number;
+  /** What a sampling request without a version reads; null is the base model. */
+  readonly samplerVersion: VersionId | null;
+  readonly trainer: string | null;
+  readonly createdAtMs: number;
+  readonly modifiedAtMs: number;
+  readonly activeAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+/** States in which a session holds a place in the quota. */
+export const liveStatuses: readonly SessionStatus[] = ['Created', 'Scheduled', 'Running', 'Blocked', 'Stopping'];
+
+/** States from which a session can be deleted. */
+export const deletableStatuses: readonly SessionStatus[] = ['Stopped', 'Failed', 'Expired', 'DeletionFailed'];
+
+export function sessionFromRow(row: Selectable<SessionsTable>): SessionRecord {
+  return {
+    workspaceId: row.workspace_id,
+    id: row.id,
+    name: row.name,
+    status: row.status as SessionStatus, // true: only this package writes the column, from the same type
+    spec: JSON.parse(row.spec),
+    echo: JSON.parse(row.echo),
+    policy: JSON.parse(row.policy),
+    plan: row.plan === null ? null : JSON.parse(row.plan),
+    groupName: row.group_name,
+    error: row.error === null ? null : LoopwrightError.fromJSON(JSON.parse(row.error) as WireError), // true: written by errorColumn
+    lastSequenceNumber: row.last_sequence_number,
+    nextSequenceNumber: row.next_sequence_number,
+    gradientIncomplete: row.gradient_incomplete === 1,
+    step: row.step,
+    samplerVersion: row.sampler_version,
+    trainer: row.trainer,
+    createdAtMs: row.created_at_ms,
+    modifiedAtMs: row.modified_at_ms,
+    activeAtMs: row.active_at_ms,
+    endedAtMs: row.ended_at_ms,
+  };
+}
+
+/** An error as a column, without the request id of the moment. */
+export function errorColumn(error: LoopwrightError): string {
+  const { code, message, details } = error;
+  return JSON.stringify({ code, message: message.slice(0, 1024), details } satisfies WireError);
+}

@@ -1,0 +1,330 @@
+/** The session service: what every wire calls. Knows states, order and money; knows no wire and no engine's insides. */
+import { randomUUID } from 'node:crypto';
+import {
+  complaint,
+  LoopwrightError,
+  type SessionStatus,
+  type TokenUsage,
+  type TrainingOperation,
+  type TrainingSpec,
+  targetModules,
+} from '@loopwright/protocol';
+import type { Logger } from 'pino';
+import type { EngineHost } from '../engines/engine-host.js';
+import type { ModelRegistry } from '../models/model-registry.js';
+import { checkAgainstModel } from '../operations/model-limits.js';
+import type { Submission } from '../operations/operation-log.js';
+import type { OperationRecord } from '../operations/operation-record.js';
+import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
+import type { ExecutionTools } from '../scheduler/execute.js';
+import type { Progress } from '../scheduler/progress.js';
+import { SessionRunner } from '../scheduler/session-runner.js';
+import type { TraceEntry } from '../scheduler/trace.js';
+import type { Database } from '../store/open-database.js';
+import { type AnyResult, sessionUsage } from '../usage/ledger.js';
+import { deletableStatuses, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
+import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
+
+export interface SessionLimits {
+  readonly maxLiveSessions: number;
+  readonly samplingConcurrency: number;
+  readonly stopGraceMs: number;
+  /** A session without any operation for so long expires; null lets it live. */
+  readonly idleTimeoutMs: number | null;
+}
+
+export interface SessionServiceOptions {
+  readonly workspaceId: string;
+  readonly database: Database;
+  readonly sessions: SessionRepository;
+  readonly tools: ExecutionTools;
+  readonly models: ModelRegistry;
+  readonly engines: EngineHost;
+  readonly logger: Logger;
+  readonly limits: SessionLimits;
+  readonly drawSeed: DrawSeed;
+}
+
+export interface SessionRequest {
+  readonly name: string;
+  readonly baseModel: string;
+  readonly training: TrainingSpec;
+  readonly seed?: number;
+  readonly groupName: string;
+  readonly echo: SessionRecord['echo'];
+  readonly policy: WirePolicy;
+}
+
+/** An operation as a result request sees it. */
+export type OperationView =
+  | { readonly status: 'Pending' | 'InProgress'; readonly record: OperationRecord; readonly progress: Progress }
+  | { readonly status: 'Completed'; readonly record: OperationRecord; readonly done: AnyResult }
+  | { readonly status: 'Failed' | 'Skipped'; readonly record: OperationRecord; readonly error: LoopwrightError };
+
+export class SessionService {
+  readonly #options: SessionServiceOptions;
+  readonly #runners = new Map<string, SessionRunner>();
+
+  constructor(options: SessionServiceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Creates a session and returns at once; the model is loaded and the session made in the background.
+   * @throws `unknown_model`, `model_invalid`, `invalid_argument`, `session_exists`, `quota_exceeded`
+   */
+  async create({ name, baseModel, training, seed, ...rest }: SessionRequest): Promise<SessionRecord> {
+    const { sessions, models, drawSeed, workspaceId, limits } = this.#options;
+    checkTraining(training);
+    await models.card(baseModel);
+    const id = randomUUID();
+    const spec = { name, baseModel, training, seed: seed ?? drawSeed() };
+    await sessions.insert({ workspaceId, id, name, spec, ...rest }, { maxLive: limits.maxLiveSessions });
+    const session = await sessions.byId(id);
+    this.#run(session);
+    return session;
+  }
+
+  /** @throws `unknown_session` */
+  session(name: string): Promise<SessionRecord> {
+    return this.#options.sessions.byName(this.#options.workspaceId, name);
+  }
+
+  usage(session: SessionRecord): Promise<TokenUsage> {
+    return sessionUsage(this.#options.database, session.id);
+  }
+
+  list(filter: SessionFilter, page: { readonly limit: number; readonly after?: string }): Promise<Page<SessionRecord>> {
+    return this.#options.sessions.list(this.#options.workspaceId, filter, page);
+  }
+
+  /** Stops a session: it is Stopping when this returns and Stopped soon after. @throws `unknown_session`, `invalid_transition` */
+  async stop(name: string): Promise<void> {
+    const { sessions } = this.#options;
+    const session = await this.session(name);
+    const from: readonly SessionStatus[] = ['Created', 'Scheduled', 'Running', 'Blocked'];
+    if (!(await sessions.change(session.id, { from, to: 'Stopping' }))) {
+      throw invalidTransition((await this.session(name)).status, 'Stopping');
+    }
+    this.#background(this.#runnerOf(session).end('Stopped'), name);
+  }
+
+  /** Deletes an ended session with its operations; its versions stay. @throws `unknown_session`, `invalid_transition` */
+  async delete(name: string): Promise<void> {
+    const { sessions } = this.#options;
+    const session = await this.session(name);
+    if (!(await sessions.change(session.id, { from: deletableStatuses, to: 'Deleting' }))) {
+      throw invalidTransition((await this.session(name)).status, 'Deleting');
+    }
+    await this.#remove(session);
+  }
+
+  /**
+   * Accepts a training operation. Returns as soon as it is durable.
+   * @throws what the log, the registry and the model's limits refuse; a refusal of what was submitted uses the number up
+   */
+  async submitTraining(
+    name: string,
+    submission: Submission & { readonly sequenceNumber: number },
+    operation: TrainingOperation,
+  ): Promise<OperationRecord> {
+    const { models, tools } = this.#options;
+    const session = await this.session(name);
+    try {
+      checkAgainstModel(operation, await models.card(session.spec.baseModel));
+      const resolved = await resolveTraining(session, operation, tools.registry);
+      const { record } = await tools.log.accept({ session, ...resolved, ...submission });
+      this.#runners.get(session.id)?.add(record);
+      return record;
+    } catch (error) {
+      if (usesNumberUp(error)) await this.spend(name, submission.sequenceNumber);
+      throw error;
+    }
+  }
+
+  /** Counts the number of a refused submission as used, where the session is at work. @throws `unknown_session` */
+  async spend(name: string, sequenceNumber: number): Promise<void> {
+    const session = await this.session(name);
+    if (session.status !== 'Running' && session.status !== 'Blocked') return;
+    if (await this.#options.tools.log.spend(session, sequenceNumber))
+      this.#runners.get(session.id)?.spend(sequenceNumber);
+  }
+
+  /** Accepts a sampling operation. Returns as soon as it is durable. @throws what the log, the registry and the model's limits refuse */
+  async submitSampling(name: string, request: SamplingRequest): Promise<OperationRecord> {
+    const { models, tools, drawSeed } = this.#options;
+    const session = await this.session(name);
+    const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
+    checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
+    const { record } = await tools.log.accept({ session, ...resolved });
+    this.#runners.get(session.id)?.add(record);
+    return record;
+  }
+
+  /** An operation, after it has ended or `waitMs` have gone by. @throws `unknown_session`, `unknown_operation` */
+  async operation(
+    name: string,
+    id: string,
+    {
+      kind,
+      waitMs,
+      signal,
+    }: { readonly kind: OperationRecord['kind']; readonly waitMs: number; readonly signal?: AbortSignal },
+  ): Promise<OperationView> {
+    const { log } = this.#options.tools;
+    const session = await this.session(name);
+    const first = await log.get(session.id, id, kind);
+    await log.whenEnded(first, waitMs, signal);
+    return this.#view(session, first.endedAtMs === null ? await log.get(session.id, id, kind) : first);
+  }
+
+  /** Cancels an operation where that is possible and returns how it stands then. @throws `unknown_session`, `unknown_operation` */
+  async cancel(name: string, id: string, kind: OperationRecord['kind']): Promise<OperationView> {
+    const { log } = this.#options.tools;
+    const session = await this.session(name);
+    const record = await log.get(session.id, id, kind);
+    if (record.endedAtMs === null) await this.#runners.get(session.id)?.cancel(record);
+    return this.#view(session, await log.get(session.id, id, kind));
+  }
+
+  /** What ran when, for the sessions of this process. @throws `unknown_session` */
+  async trace(name: string): Promise<readonly TraceEntry[]> {
+    const session = await this.session(name);
+    return this.#runners.get(session.id)?.trace.entries() ?? [];
+  }
+
+  /** Takes up the sessions that an earlier process left: live ones go on, half-ended ones are ended. */
+  async recover(): Promise<void> {
+    const { sessions } = this.#options;
+    for (const session of await sessions.withStatus(liveStatuses)) {
+      if (session.status === 'Stopping') this.#background(this.#runnerOf(session).end('Stopped'), session.name);
+      else this.#run(session);
+    }
+    for (const session of await sessions.withStatus(['Deleting'])) await this.#remove(session);
+  }
+
+  /** Expires the sessions that have been idle for too long. */
+  async expireIdle(): Promise<void> {
+    const { sessions, limits, tools } = this.#options;
+    if (limits.idleTimeoutMs === null) return;
+    const limit = tools.clock.now() - limits.idleTimeoutMs;
+    for (const session of await sessions.withStatus(['Running', 'Blocked'])) {
+      if (session.activeAtMs > limit) continue;
+      if ((await tools.log.ofSession(session.id, { open: true })).length > 0) continue;
+      await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Stopping' });
+      await this.#runnerOf(session).end('Expired');
+    }
+  }
+
+  /** Lets every session go; the next process takes them up. */
+  async close(): Promise<void> {
+    this.#options.tools.log.wakeAll();
+    await Promise.all([...this.#runners.values()].map((runner) => runner.suspend()));
+  }
+
+  async #view(session: SessionRecord, record: OperationRecord): Promise<OperationView> {
+    const { status } = record;
+    switch (status) {
+      case 'Completed':
+        return { status, record, done: await this.#options.tools.log.result(record) };
+      case 'Failed':
+      case 'Skipped':
+        return {
+          status,
+          record,
+          error: record.error ?? new LoopwrightError({ code: 'operation_failed', message: status }),
+        };
+      case 'Pending':
+      case 'InProgress': {
+        const runner = this.#runnerOf(session);
+        return {
+          status: runner.isRunning(record.id) ? 'InProgress' : 'Pending',
+          record,
+          progress: runner.progress(record),
+        };
+      }
+      default:
+        return status satisfies never;
+    }
+  }
+
+  async #remove(session: SessionRecord): Promise<void> {
+    const { sessions, logger } = this.#options;
+    this.#runners.delete(session.id);
+    try {
+      await sessions.remove(session.id);
+    } catch (cause) {
+      logger.error({ session: session.name }, 'deletion failed');
+      const error = LoopwrightError.isInstance(cause) ? cause : undefined;
+      await sessions.change(session.id, {
+        from: ['Deleting'],
+        to: 'DeletionFailed',
+        ...(error === undefined ? {} : { error }),
+      });
+      throw cause;
+    }
+  }
+
+  #run(session: SessionRecord): void {
+    this.#background(this.#runnerOf(session).start(), session.name);
+  }
+
+  #runnerOf(session: SessionRecord): SessionRunner {
+    const known = this.#runners.get(session.id);
+    if (known !== undefined) return known;
+    const { tools, sessions, engines, logger, limits } = this.#options;
+    const { samplingConcurrency, stopGraceMs } = limits;
+    const runner = new SessionRunner({ session, tools, sessions, engines, logger, samplingConcurrency, stopGraceMs });
+    this.#runners.set(session.id, runner);
+    return runner;
+  }
+
+  #background(work: Promise<void>, session: string): void {
+    work.catch((error: unknown) => {
+      const code = LoopwrightError.isInstance(error) ? error.code : 'internal';
+      this.#options.logger.error({ session, code }, 'work in the background failed');
+    });
+  }
+}
+
+/** Refusals of the content of a submission; others (state, conflict, storage) leave the number free for a repetition. */
+function usesNumberUp(error: unknown): boolean {
+  if (!LoopwrightError.isInstance(error)) return false;
+  const codes: readonly string[] = [
+    'invalid_argument',
+    'context_length_exceeded',
+    'unknown_version',
+    'checkpoint_mismatch',
+  ];
+  return codes.includes(error.code);
+}
+
+function checkTraining(training: TrainingSpec): void {
+  if (training.type === 'full') return;
+  const { rank, alpha } = training;
+  if (!Number.isInteger(rank) || rank < 1 || rank > 256) {
+    throw complaint({ field: 'rank', expected: 'an integer from 1 to 256', got: String(rank) });
+  }
+  if (!Number.isFinite(alpha) || alpha <= 0) {
+    throw complaint({ field: 'alpha', expected: 'a number above 0', got: String(alpha) });
+  }
+  if (training.targetModules.length === 0) {
+    throw complaint({ field: 'targetModules', expected: `at least one of ${targetModules.join(', ')}`, got: 'none' });
+  }
+  const unknown = training.targetModules.find((name) => !targetModules.includes(name));
+  if (unknown !== undefined) {
+    throw complaint({
+      field: 'targetModules',
+      expected: `names among ${targetModules.join(', ')}`,
+      got: String(unknown),
+    });
+  }
+}
+
+function invalidTransition(from: SessionStatus, to: SessionStatus): LoopwrightError {
+  return new LoopwrightError({
+    code: 'invalid_transition',
+    message: `invalid session state transition from ${from} to ${to}`,
+    details: { field: 'session', expected: to === 'Deleting' ? 'an ended session' : 'a live session', got: from },
+  });
+}

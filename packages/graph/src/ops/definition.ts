@@ -28,10 +28,12 @@ export interface OpDefinition {
   readonly lower: (lowering: Lowering) => void;
 }
 
-/** The first gradient, which must be there: a node is differentiated only when some output has one. */
-export function onlyGrad(grads: readonly (Value | undefined)[]): Value {
-  const grad = grads[0];
-  if (grad === undefined) throw new Error('the first output has no gradient');
+/** The gradient by the first output. Throws where another output has one: it would be lost. */
+export function onlyGrad(grads: readonly (Value | undefined)[], op = 'operation'): Value {
+  const [grad, ...others] = grads;
+  if (grad === undefined || others.some((other) => other !== undefined)) {
+    throw new Error(`${op}: only its first output can be differentiated`);
+  }
   return grad;
 }
 

@@ -37,7 +37,7 @@ export const LinearLogprob: OpDefinition = {
     const [x, w, ids] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
     if (needs[1])
       throw new Error('LinearLogprob: its weight is frozen; use matMul, logSoftmax and gatherElements to train it');
-    const grad = onlyGrad(grads);
+    const grad = onlyGrad(grads, 'LinearLogprob');
     const [n, k, h] = [dim(ids.shape, 0), dim(ids.shape, 1), dim(x.shape, 1)];
     const chosen = reduceSum(mul(gather(w, ids), reshape(grad, [n, k, 1])), [1]);
     return [

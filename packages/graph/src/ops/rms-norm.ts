@@ -24,7 +24,7 @@ export const RmsNorm: OpDefinition = {
     ];
   },
   gradient: ({ inputs, outputs, grads, needs }) => {
-    const [x, weight, rstd, grad] = [at(inputs, 0), at(inputs, 1), at(outputs, 1), onlyGrad(grads)];
+    const [x, weight, rstd, grad] = [at(inputs, 0), at(inputs, 1), at(outputs, 1), onlyGrad(grads, 'RmsNorm')];
     const normed = mul(x, rstd);
     const g = mul(grad, weight);
     return [

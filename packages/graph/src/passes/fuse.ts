@@ -16,6 +16,12 @@ function isSwap(node: Node): boolean {
   return axes.every((axis, i) => axis === (i === last ? last - 1 : i === last - 1 ? last : i));
 }
 
+/** What lies under any number of swaps, and whether it is to be swapped once more in all. */
+function unswapped(value: Value, swapped: boolean): { readonly value: Value; readonly swapped: boolean } {
+  const node = producer(value);
+  return node !== undefined && isSwap(node) ? unswapped(node.inputs[0]!, !swapped) : { value, swapped };
+}
+
 function fuseSilu(node: Node, inputs: readonly Value[], { graph, uses }: RebuildContext): readonly Value[] | undefined {
   for (const [i, j] of [
     [0, 1],
@@ -50,16 +56,10 @@ function fuseScale(
 }
 
 function fuseTransposes(node: Node, inputs: readonly Value[], { graph }: RebuildContext): readonly Value[] | undefined {
-  const [a, b] = inputs.map((input) => producer(input));
-  const swapA = a !== undefined && isSwap(a);
-  const swapB = b !== undefined && isSwap(b);
-  if (!swapA && !swapB) return undefined;
   const { transposeA = false, transposeB = false, ...rest } = node.attributes;
-  return graph.apply('MatMul', [swapA ? a.inputs[0]! : inputs[0]!, swapB ? b.inputs[0]! : inputs[1]!], {
-    ...rest,
-    transposeA: swapA !== (transposeA === true),
-    transposeB: swapB !== (transposeB === true),
-  });
+  const [a, b] = [unswapped(inputs[0]!, transposeA === true), unswapped(inputs[1]!, transposeB === true)];
+  if (a.value === inputs[0] && b.value === inputs[1]) return undefined;
+  return graph.apply('MatMul', [a.value, b.value], { ...rest, transposeA: a.swapped, transposeB: b.swapped });
 }
 
 export function fuseKernels(old: Program): Program {

@@ -1,5 +1,5 @@
 /** Responses of the control plane, as they stand on the wire. Times are seconds since 1970. */
-import type { SessionStatus } from '@loopwright/protocol';
+import type { SessionStatus, TargetModule } from '@loopwright/protocol';
 import type { ControlRequest } from './control-schemas.js';
 import type { ControlAction } from './routes.js';
 
@@ -77,8 +77,19 @@ export interface ModelPackageSummary {
   readonly CreationTime: number;
   readonly ModelPackageStatus: 'Completed' | 'InProgress' | 'Failed' | 'Deleting';
   readonly ModelPackageDescription?: string;
-  /** `state` can be resumed, `weights` can be sampled from. Ours; others are told apart by DescribeModelPackage. */
-  readonly Loopwright?: { readonly Kind: 'state' | 'weights'; readonly SessionName: string };
+  readonly Loopwright?: ModelPackageExtension;
+}
+
+/** What the published API has no member for; absent in answers of other servers, where DescribeModelPackage tells the kind. */
+export interface ModelPackageExtension {
+  /** `state` can be resumed, `weights` can be sampled from. */
+  readonly Kind: 'state' | 'weights';
+  readonly SessionName?: string;
+  /** What was trained, so that a resume can ask for the same: the members of CreateTrainingSession. */
+  readonly TrainingType?: 'lora' | 'full';
+  readonly Rank?: number;
+  readonly Alpha?: number;
+  readonly TargetModules?: readonly TargetModule[];
 }
 
 export interface ModelPackage extends ModelPackageSummary {

@@ -25,6 +25,7 @@ export type {
   HubContentSummary,
   HubDocument,
   ModelPackage,
+  ModelPackageExtension,
   ModelPackageGroup,
   ModelPackageSummary,
   TrainingSessionDetail,

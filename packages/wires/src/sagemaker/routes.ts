@@ -75,6 +75,8 @@ export function modelFilePath(modelId: string, file: string): string {
 export const headers = {
   /** On result requests: hold the answer up to this many seconds (50 at most). */
   waitSeconds: 'x-loopwright-wait-seconds',
+  /** On training submissions: id of the client that drives the session; another one is refused with `session_has_trainer`. */
+  trainer: 'x-loopwright-trainer',
   errorType: 'x-amzn-errortype',
   requestId: 'x-amzn-requestid',
 } as const;

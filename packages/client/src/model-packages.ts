@@ -1,0 +1,100 @@
+/** Saved versions (model packages): listed, described, deleted. */
+import { LoopwrightError } from '@loopwright/protocol';
+import { defaultModelPackageGroup, type ModelPackage, type ModelPackageExtension } from '@loopwright/wires/sagemaker';
+import type { CallOptions, Transport } from './transport.js';
+
+/** `state` can be resumed, `weights` can be sampled from. */
+export type ModelPackageKind = 'state' | 'weights';
+
+export interface ModelPackageInfo {
+  readonly modelPackageArn: string;
+  readonly kind: ModelPackageKind;
+  /** From 1, in order of saving. */
+  readonly version: number;
+  readonly createdAtMs: number;
+  readonly description: string;
+}
+
+export interface ModelPackageFilter extends CallOptions {
+  readonly kind?: ModelPackageKind;
+  /** Name or ARN; default the group of sessions that name none. */
+  readonly group?: string;
+  /** Default 100. */
+  readonly maxResults?: number;
+}
+
+export async function describeModelPackage(
+  transport: Transport,
+  arn: string,
+  options: CallOptions = {},
+): Promise<ModelPackage> {
+  return transport.control('DescribeModelPackage', { ModelPackageName: arn }, options);
+}
+
+/** Newest first. */
+export async function listModelPackages(
+  transport: Transport,
+  { kind, group = defaultModelPackageGroup, maxResults = 100, signal }: ModelPackageFilter,
+): Promise<ModelPackageInfo[]> {
+  const found: ModelPackageInfo[] = [];
+  let next: string | undefined;
+  do {
+    const page = await transport.control(
+      'ListModelPackages',
+      {
+        ModelPackageGroupName: group,
+        SortBy: 'CreationTime',
+        SortOrder: 'Descending',
+        MaxResults: Math.min(100, kind === undefined ? maxResults - found.length : 100),
+        ...(next === undefined ? {} : { NextToken: next }),
+      },
+      { signal },
+    );
+    for (const summary of page.ModelPackageSummaryList) {
+      const { ModelPackageArn: arn } = summary;
+      const itsKind = summary.Loopwright?.Kind ?? kindOf(await describeModelPackage(transport, arn, { signal }));
+      if (kind !== undefined && itsKind !== kind) continue;
+      found.push({
+        modelPackageArn: arn,
+        kind: itsKind,
+        version: summary.ModelPackageVersion,
+        createdAtMs: summary.CreationTime * 1000,
+        description: summary.ModelPackageDescription ?? '',
+      });
+      if (found.length >= maxResults) return found;
+    }
+    next = page.NextToken;
+  } while (next !== undefined);
+  return found;
+}
+
+function kindOf(modelPackage: ModelPackage): ModelPackageKind {
+  return modelPackage.InferenceSpecification.Containers[0].IsCheckpoint ? 'state' : 'weights';
+}
+
+/** @returns false when it was gone already */
+export async function deleteModelPackage(
+  transport: Transport,
+  arn: string,
+  options: CallOptions = {},
+): Promise<boolean> {
+  try {
+    await transport.control('DeleteModelPackage', { ModelPackageName: arn }, options);
+    return true;
+  } catch (error) {
+    if (LoopwrightError.isInstance(error) && error.code === 'unknown_version') return false;
+    throw error;
+  }
+}
+
+/** What a package was trained on and how: what a resume asks for again. */
+export interface PackageOrigin {
+  /** Name of the base model in the hub. */
+  readonly hubContentName: string;
+  readonly training: Omit<ModelPackageExtension, 'Kind'>;
+}
+
+export function packageOrigin(modelPackage: ModelPackage): PackageOrigin {
+  const [container] = modelPackage.InferenceSpecification.Containers;
+  return { hubContentName: container.BaseModel.HubContentName, training: modelPackage.Loopwright ?? {} };
+}

@@ -1,1 +1,14 @@
-export {};
+/** Tokenizers and chat templates: text and chats to token ids and back. Runs in browsers; files are read by `@loopwright/text/node`. */
+export type { StreamDecoder } from './stream-decoder.js';
+export type { ChatMessage, ContentPart } from './template/messages.js';
+export type {
+  ChatTemplateOptions,
+  DecodeOptions,
+  EncodeChatOptions,
+  EncodedChat,
+  EncodeOptions,
+  LoadTokenizerOptions,
+  Tokenizer,
+} from './tokenizer.js';
+export { loadTokenizer } from './tokenizer.js';
+export type { TokenizerSources } from './tokenizer-files.js';

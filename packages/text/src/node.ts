@@ -1,0 +1,63 @@
+/** Reading a tokenizer from a directory; the only file of this package that needs Node. */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { complaint } from '@loopwright/protocol';
+import { type LoadTokenizerOptions, loadTokenizer, type Tokenizer } from './tokenizer.js';
+
+/** Above any file that the parser would accept; checked before reading. */
+const maximumBytes = 256_000_000;
+
+/**
+ * Loads the tokenizer of a model directory: `tokenizer.json`, and where present `tokenizer_config.json`,
+ * `chat_template.jinja` and `generation_config.json`.
+ *
+ * @throws `model_invalid` when tokenizer.json is missing, or a file is malformed or above a limit
+ */
+export async function loadTokenizerFromDirectory(
+  directory: string,
+  { now, signal }: Pick<LoadTokenizerOptions, 'now'> & { readonly signal?: AbortSignal } = {},
+): Promise<Tokenizer> {
+  const read = (name: string): Promise<string | undefined> => readIfPresent(join(directory, name), signal);
+  const [tokenizerJson, tokenizerConfigJson, chatTemplate, generationConfigJson] = await Promise.all([
+    read('tokenizer.json'),
+    read('tokenizer_config.json'),
+    read('chat_template.jinja'),
+    read('generation_config.json'),
+  ]);
+  if (tokenizerJson === undefined) {
+    throw complaint({
+      code: 'model_invalid',
+      field: 'tokenizer.json',
+      expected: `a file in ${directory}`,
+      got: 'no such file',
+      remedy: 'give the directory of a Hugging Face model with a fast tokenizer',
+    });
+  }
+  return loadTokenizer({
+    tokenizerJson,
+    tokenizerConfigJson,
+    chatTemplate,
+    generationConfigJson,
+    ...(now === undefined ? {} : { now }),
+  });
+}
+
+async function readIfPresent(path: string, signal: AbortSignal | undefined): Promise<string | undefined> {
+  signal?.throwIfAborted();
+  try {
+    const { size } = await stat(path);
+    if (size > maximumBytes) {
+      throw complaint({
+        code: 'model_invalid',
+        field: path,
+        expected: `at most ${maximumBytes} bytes`,
+        got: String(size),
+        remedy: 'restore the file from the place the model came from',
+      });
+    }
+    return await readFile(path, { encoding: 'utf8', ...(signal === undefined ? {} : { signal }) });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,393 @@
+/** The tokenizer of a model: text to token ids and back, and chats to token ids. */
+import { complaint, type LoopwrightError } from '@loopwright/protocol';
+import { AddedTokenSplitter, type Piece } from './added-tokens.js';
+import { byteStreamDecoder, type StreamDecoder, windowStreamDecoder } from './stream-decoder.js';
+import { ChatTemplate } from './template/chat-template.js';
+import { type MarkedText, type MarkTargets, renderMarked } from './template/content-marks.js';
+import { type ChatMessage, jsonValue, normalizeMessages, wellFormed } from './template/messages.js';
+import { bytesOfToken } from './token-bytes.js';
+import { readTokenizerFiles, type TokenizerFiles, type TokenizerSources } from './tokenizer-files.js';
+import { createLibraryTokenizer, type LibraryTokenizer } from './tokenizers-library.js';
+
+export interface EncodeOptions {
+  /** Add what the model's post-processor puts around a text, such as a beginning-of-sequence token; default false. */
+  readonly addSpecialTokens?: boolean;
+  /** Read control tokens written in the text as such; default false: content can't become a control token. */
+  readonly parseSpecialTokens?: boolean;
+}
+
+export interface DecodeOptions {
+  /** Leave control tokens out of the text; default true. */
+  readonly skipSpecialTokens?: boolean;
+}
+
+/** Further keys are variables of the template, such as `enable_thinking`. */
+export interface ChatTemplateOptions {
+  /** End with the beginning of an assistant turn; default false. */
+  readonly addGenerationPrompt?: boolean;
+  /** Leave the last message open, so that the model goes on with it; default false. */
+  readonly continueFinalMessage?: boolean;
+  /** Tool definitions (JSON Schema), as the template expects them. */
+  readonly tools?: readonly unknown[];
+  readonly [variable: string]: unknown;
+}
+
+export interface EncodeChatOptions extends ChatTemplateOptions {
+  /** Which assistant turns count as the model's; default `all`. */
+  readonly turns?: 'all' | 'last';
+}
+
+/** A chat in tokens. */
+export interface EncodedChat {
+  readonly tokens: number[];
+  /** Same length: true for tokens that the model would produce, the one that ends its turn included. */
+  readonly assistantMask: boolean[];
+}
+
+/** Owns nothing but memory; safe to share. Ids are those of the model's vocabulary. */
+export interface Tokenizer {
+  /** Highest id + 1; a model's matrices may be padded beyond it. */
+  readonly vocabSize: number;
+  /** Ids that end a generation. */
+  readonly eosTokenIds: readonly number[];
+  readonly hasChatTemplate: boolean;
+  /**
+   * Ids of `text`; [] for ''. Lone surrogates count as U+FFFD, and bytes without a token are dropped, as in the
+   * reference. Control tokens are those marked special; others that were added to the vocabulary are always read.
+   */
+  encode(text: string, options?: EncodeOptions): number[];
+  /**
+   * Text of `ids`; '' for []. Ids beyond the vocabulary, which padded models can sample, give nothing.
+   * @throws `invalid_argument` for an id that is not a whole number ≥ 0
+   */
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
+  /** For text that arrives token by token. */
+  streamDecoder(options?: DecodeOptions): StreamDecoder;
+  /**
+   * The chat as the model's template writes it, in tokens. What messages, tools and variables say never becomes a
+   * control token.
+   * @throws `invalid_argument` without a template, or when the template refuses the messages
+   */
+  applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): number[];
+  /** The same as text. Encoding this text with `parseSpecialTokens` would trust the content: prefer `applyChatTemplate`. */
+  renderChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): string;
+  /**
+   * A finished chat in tokens, with a mask of the assistant's. Turns are encoded one by one, so that each begins exactly
+   * where sampling after `addGenerationPrompt` would.
+   * @throws `invalid_argument` when the template writes an earlier turn otherwise once later ones follow (some drop
+   *   reasoning): then use `turns: 'last'`, or one chat per turn
+   */
+  encodeChat(messages: readonly ChatMessage[], options?: EncodeChatOptions): EncodedChat;
+}
+
+export interface LoadTokenizerOptions extends TokenizerSources {
+  /** Clock for templates that write today's date; default the system's. */
+  readonly now?: () => Date;
+}
+
+/**
+ * Builds a tokenizer from the files of a Hugging Face model directory.
+ *
+ * @throws `model_invalid` when a file is malformed, cut or above a limit
+ * @example
+ * const tokenizer = loadTokenizer({ tokenizerJson: await response.text() });
+ * tokenizer.decode(tokenizer.encode('12+7=')); // '12+7='
+ */
+export function loadTokenizer({ now = () => new Date(), ...sources }: LoadTokenizerOptions): Tokenizer {
+  return new ModelTokenizer(readTokenizerFiles(sources), now);
+}
+
+/** Finds added tokens in text as it came and, those that are so marked, in normalised text. */
+interface Splitters {
+  readonly raw: AddedTokenSplitter;
+  readonly normalized: AddedTokenSplitter;
+}
+
+class ModelTokenizer implements Tokenizer {
+  readonly vocabSize: number;
+  readonly eosTokenIds: readonly number[];
+  readonly hasChatTemplate: boolean;
+  readonly #library: LibraryTokenizer;
+  readonly #files: TokenizerFiles;
+  readonly #textById = new Map<number, string>();
+  readonly #specialIds: ReadonlySet<number>;
+  readonly #withSpecials: Splitters;
+  readonly #withoutSpecials: Splitters;
+  readonly #byteLevel: boolean;
+  readonly #byteFallback: boolean;
+  readonly #template: ChatTemplate | undefined;
+
+  constructor(files: TokenizerFiles, now: () => Date) {
+    const library = createLibraryTokenizer(files.raw);
+    this.#library = library;
+    this.#files = files;
+    const { addedTokens, specialTokens, chatTemplate } = files;
+    for (const token of addedTokens) this.#textById.set(token.id, token.content);
+    const specials = addedTokens.filter((token) => token.special);
+    this.#specialIds = new Set(specials.map((token) => token.id));
+    this.vocabSize = addedTokens.reduce((size, { id }) => Math.max(size, id + 1), library.model.vocab.length);
+    const eos = specialTokens.eos_token === undefined ? undefined : this.#idOf(specialTokens.eos_token);
+    this.eosTokenIds = [...new Set([...files.generationEosIds, ...(eos === undefined ? [] : [eos])])];
+    this.#withSpecials = splittersFor(addedTokens, library);
+    this.#withoutSpecials = splittersFor(
+      addedTokens.filter((token) => !token.special),
+      library,
+    );
+    const decoders = decoderTypes(files.raw.decoder);
+    this.#byteLevel = decoders.length === 1 && decoders[0] === 'ByteLevel';
+    this.#byteFallback = decoders.includes('ByteFallback');
+    this.hasChatTemplate = chatTemplate !== undefined;
+    this.#template =
+      chatTemplate === undefined ? undefined : new ChatTemplate({ source: chatTemplate, specialTokens, now });
+  }
+
+  encode(text: string, { addSpecialTokens = false, parseSpecialTokens = false }: EncodeOptions = {}): number[] {
+    if (typeof text !== 'string') {
+      throw complaint({ field: 'text', expected: 'a string', got: text === null ? 'null' : typeof text });
+    }
+    const splitters = parseSpecialTokens ? this.#withSpecials : this.#withoutSpecials;
+    const ids = this.#encodePieces(splitters.raw.split(wellFormed(text)), splitters, { sectionIndex: 0 });
+    if (!addSpecialTokens) return ids;
+    const { before, after } = this.#affixes();
+    return [...before, ...ids, ...after];
+  }
+
+  decode(ids: ArrayLike<number>, { skipSpecialTokens = true }: DecodeOptions = {}): string {
+    const kept: number[] = [];
+    for (let i = 0; i < ids.length; i++) {
+      const id = ids[i];
+      if (typeof id !== 'number' || !Number.isInteger(id) || id < 0) {
+        const got = typeof id === 'number' ? String(id) : typeof id;
+        throw complaint({ field: `ids[${i}]`, expected: 'a token id', got });
+      }
+      if (this.#text(id) !== undefined && !(skipSpecialTokens && this.#specialIds.has(id))) kept.push(id);
+    }
+    if (!this.#byteLevel) return this.#decodeByLibrary(kept);
+    const parts = kept.map((id) => this.#bytes(id));
+    const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+  }
+
+  streamDecoder(options: DecodeOptions = {}): StreamDecoder {
+    const { skipSpecialTokens = true } = options;
+    if (!this.#byteLevel) return windowStreamDecoder((ids) => this.decode(ids, options));
+    const nothing = new Uint8Array(0);
+    return byteStreamDecoder((id) => (skipSpecialTokens && this.#specialIds.has(id) ? nothing : this.#bytes(id)));
+  }
+
+  renderChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): string {
+    return this.#render(messages, options).plain;
+  }
+
+  applyChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): number[] {
+    const text = this.#render(messages, options);
+    return this.#encodeMarked(text.marked, text, { sectionIndex: 0 }).flat();
+  }
+
+  encodeChat(messages: readonly ChatMessage[], { turns = 'all', ...options }: EncodeChatOptions = {}): EncodedChat {
+    const text = this.#render(messages, options);
+    const assistant = messages.flatMap(({ role }, i) => (role === 'assistant' ? [i] : []));
+    const tokens: number[] = [];
+    const assistantMask: boolean[] = [];
+    const section = { sectionIndex: 0 };
+    let at = 0;
+    const append = (end: number, isAssistant: boolean): void => {
+      const pieces = this.#encodeMarked(text.marked.slice(at, end), text, section);
+      const ids = pieces.flat();
+      const produced = isAssistant ? this.#endOfTurn(ids) : 0;
+      for (const [i, id] of ids.entries()) {
+        tokens.push(id);
+        assistantMask.push(i < produced);
+      }
+      at = end;
+    };
+    for (const turn of turns === 'last' ? assistant.slice(-1) : assistant) {
+      const start = this.#prefixLength(messages.slice(0, turn), { ...options, addGenerationPrompt: true }, text, turn);
+      const isLast = turn === messages.length - 1;
+      const end = isLast ? text.plain.length : this.#prefixLength(messages.slice(0, turn + 1), options, text, turn);
+      if (start < at || end < start) throw unstableTurn(turn);
+      append(start, false);
+      append(end, true);
+    }
+    append(text.plain.length, false);
+    return { tokens, assistantMask };
+  }
+
+  /** Length of the rendering of some first messages, which must be how the whole chat begins. */
+  #prefixLength(
+    messages: readonly ChatMessage[],
+    options: ChatTemplateOptions,
+    whole: MarkedText,
+    turn: number,
+  ): number {
+    const prefix = this.#renderPlain(messages, options);
+    if (!whole.plain.startsWith(prefix)) throw unstableTurn(turn);
+    return prefix.length;
+  }
+
+  /** How many tokens of a turn the model produces: up to its last control token, if only white space follows that. */
+  #endOfTurn(ids: readonly number[]): number {
+    const last = ids.findLastIndex((id) => this.#specialIds.has(id));
+    if (last < 0 || this.decode(ids.slice(last + 1)).trim() !== '') return ids.length;
+    return last + 1;
+  }
+
+  #renderPlain(messages: readonly ChatMessage[], options: ChatTemplateOptions): string {
+    const { targets, render } = this.#rendering(messages, options);
+    return render(targets);
+  }
+
+  #render(messages: readonly ChatMessage[], options: ChatTemplateOptions): MarkedText {
+    const { targets, render } = this.#rendering(messages, options);
+    const controlTokens = this.#files.addedTokens.filter((token) => token.special).map((token) => token.content);
+    return renderMarked(controlTokens, targets, render);
+  }
+
+  #rendering(
+    messages: readonly ChatMessage[],
+    { addGenerationPrompt = false, continueFinalMessage = false, tools, ...variables }: ChatTemplateOptions,
+  ): { targets: MarkTargets; render: (input: MarkTargets) => string } {
+    const template = this.#template;
+    if (template === undefined) {
+      throw complaint({
+        field: 'tokenizer',
+        expected: 'a model with a chat template',
+        got: 'a model without one',
+        remedy: 'encode the prompt as text, or load the tokenizer with chatTemplate',
+      });
+    }
+    const targets: MarkTargets = {
+      messages: normalizeMessages(messages),
+      tools: tools === undefined ? null : jsonValue(tools, 'tools'),
+      variables: Object.fromEntries(
+        Object.entries(variables)
+          .filter(([, value]) => value !== undefined)
+          .map(([name, value]) => [name, jsonValue(value, name)]),
+      ),
+    };
+    const render = (input: MarkTargets): string =>
+      template.render({ ...input, addGenerationPrompt, continueFinalMessage });
+    return { targets, render };
+  }
+
+  /** Ids of marked text: control tokens where the template wrote them, everything else as text. One list per piece. */
+  #encodeMarked(marked: string, { unmark }: MarkedText, section: { sectionIndex: number }): number[][] {
+    return this.#withSpecials.raw.split(marked).map((piece) => {
+      if (piece.type === 'token') {
+        section.sectionIndex += 1;
+        return [piece.id];
+      }
+      const { raw } = this.#withoutSpecials;
+      return this.#encodePieces(raw.split(unmark(piece.text)), this.#withoutSpecials, section);
+    });
+  }
+
+  #encodePieces(pieces: readonly Piece[], { normalized }: Splitters, section: { sectionIndex: number }): number[] {
+    const { normalizer } = this.#library;
+    return pieces.flatMap((piece) => {
+      const sectionIndex = section.sectionIndex;
+      section.sectionIndex += 1;
+      if (piece.type === 'token') return [piece.id];
+      const text = normalizer === null ? piece.text : normalizer(piece.text);
+      return normalized
+        .split(text)
+        .flatMap((inner) => (inner.type === 'token' ? [inner.id] : this.#encodeWords(inner.text, sectionIndex)));
+    });
+  }
+
+  #encodeWords(text: string, sectionIndex: number): number[] {
+    const { pre_tokenizer: preTokenizer, model } = this.#library;
+    const words = preTokenizer === null ? [text] : preTokenizer(text, { section_index: sectionIndex });
+    return model(words).flatMap((token) => model.tokens_to_ids.get(token) ?? model.unk_token_id ?? []);
+  }
+
+  /** Ids that the post-processor puts around any text, found with a text of one made-up token. */
+  #affixes(): { before: number[]; after: number[] } {
+    const body = '\u0000body';
+    const tokens = this.#library.post_processor?.([body], null, true).tokens ?? [body];
+    const at = tokens.indexOf(body);
+    const ids = (part: readonly string[]): number[] => part.flatMap((token) => this.#idOf(token) ?? []);
+    return { before: ids(tokens.slice(0, at)), after: ids(tokens.slice(at + 1)) };
+  }
+
+  #decodeByLibrary(ids: readonly number[]): string {
+    const tokens = ids.map((id) => this.#text(id) ?? '');
+    const { decoder } = this.#library;
+    if (decoder === null) return tokens.join(' ');
+    return tokens.length === 0 ? '' : decoder(this.#byteFallback ? joinByteTokens(tokens) : tokens);
+  }
+
+  #idOf(token: string): number | undefined {
+    return (
+      this.#files.addedTokens.find((added) => added.content === token)?.id ??
+      this.#library.model.tokens_to_ids.get(token)
+    );
+  }
+
+  #text(id: number): string | undefined {
+    return this.#textById.get(id) ?? this.#library.model.vocab[id];
+  }
+
+  #bytes(id: number): Uint8Array {
+    const added = this.#textById.get(id);
+    if (added !== undefined) return new TextEncoder().encode(added);
+    const token = this.#library.model.vocab[id];
+    return token === undefined ? new Uint8Array(0) : bytesOfToken(token);
+  }
+}
+
+function splittersFor(tokens: TokenizerFiles['addedTokens'], { normalizer }: LibraryTokenizer): Splitters {
+  const isNormalized = (token: { readonly normalized: boolean }): boolean => token.normalized && normalizer !== null;
+  return {
+    raw: new AddedTokenSplitter(tokens.filter((token) => !isNormalized(token))),
+    normalized: new AddedTokenSplitter(
+      tokens.filter(isNormalized).map((token) => ({ ...token, content: normalizer?.(token.content) ?? token.content })),
+    ),
+  };
+}
+
+/** Types of a decoder's steps, in order. */
+function decoderTypes(decoder: unknown): string[] {
+  if (typeof decoder !== 'object' || decoder === null) return [];
+  const { type, decoders } = decoder as { readonly type?: unknown; readonly decoders?: unknown }; // true: any object may be read so
+  if (type === 'Sequence') return Array.isArray(decoders) ? decoders.flatMap(decoderTypes) : [];
+  return typeof type === 'string' ? [type] : [];
+}
+
+/** Runs of `<0xE4>` tokens as their text: the library drops a byte-order mark and joins broken bytes differently. */
+function joinByteTokens(tokens: readonly string[]): string[] {
+  const joined: string[] = [];
+  let bytes: number[] = [];
+  const flush = (): void => {
+    if (bytes.length === 0) return;
+    try {
+      joined.push(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
+    } catch {
+      joined.push('\ufffd'.repeat(bytes.length)); // as the reference: one for each byte of a broken run
+    }
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const hex = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
+    if (hex === undefined) {
+      flush();
+      joined.push(token);
+    } else bytes.push(Number.parseInt(hex, 16));
+  }
+  flush();
+  return joined;
+}
+
+function unstableTurn(turn: number): LoopwrightError {
+  return complaint({
+    field: `messages[${turn}]`,
+    expected: 'a turn that the chat template writes in the same way with and without the later ones',
+    got: 'a template that writes it otherwise',
+    remedy: "train on the last turn only (turns: 'last'), or give one chat for each turn",
+  });
+}

@@ -164,10 +164,10 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     });
     await service.recover();
     const opened = database;
-    const sweep = async () => {
+    const sweep = oneAtATime(async () => {
       await service.expireIdle();
       await collectGarbage({ database: opened, blobs, registry, clock });
-    };
+    });
     const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });
     const close = once(async () => {
       await sweeper.stop();
@@ -208,7 +208,12 @@ function portInUse(port: number, host: string, cause: Error): LoopwrightError {
   return new LoopwrightError({
     code: 'port_in_use',
     message: `port: expected a free port, got ${port} on ${host}, which another program listens on; stop that program, or choose another port (0 takes a free one)`,
-    details: { field: 'port', expected: 'a free port', got: String(port), remedy: 'choose another port; 0 takes a free one' },
+    details: {
+      field: 'port',
+      expected: 'a free port',
+      got: String(port),
+      remedy: 'choose another port; 0 takes a free one',
+    },
     cause,
   });
 }
@@ -229,6 +234,15 @@ function once(work: () => Promise<void>): () => Promise<void> {
   return () => {
     running ??= work();
     return running;
+  };
+}
+
+/** Calls that come while one runs wait for it and then run themselves. */
+function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return () => {
+    last = last.catch(() => {}).then(work); // the caller of a failed one was told
+    return last;
   };
 }
 

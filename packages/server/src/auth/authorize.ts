@@ -1,7 +1,7 @@
 /** Who may call: bearer keys, or nobody in particular on the loopback address. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint, type LoopwrightError } from '@loopwright/protocol';
 
 /** What an Authorization header claims. Only bearer keys are accepted today; signatures are told apart so that the refusal can say so. */
 export type Credentials =

@@ -1,6 +1,6 @@
 /** Order and exactly-once execution, over the HTTP routes. */
 import { LoopwrightError } from '@loopwright/protocol';
-import { FakeEngine } from '@loopwright/testkit';
+import type { FakeEngine } from '@loopwright/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.js';
 import { pass, saveWeights, step } from '../testing/operations.js';
@@ -74,15 +74,25 @@ describe('order', () => {
     expect((await server.train('s', 2, pass([9]))).status).toBe('Completed');
     expect((await server.result('s', late)).status).toBe('Completed');
     expect(await server.status('s', 'Running')).not.toHaveProperty('ErrorDetails');
-    expect(server.engine.calls.slice(-4)).toEqual(['pass:s:forward-backward', '/pass:s:forward-backward', 'optimStep:s', '/optimStep:s']);
+    expect(server.engine.calls.slice(-4)).toEqual([
+      'pass:s:forward-backward',
+      '/pass:s:forward-backward',
+      'optimStep:s',
+      '/optimStep:s',
+    ]);
   });
 
   it('runs operations by number whatever order they arrive in', async () => {
     const server = await started();
     const order = [4, 2, 5, 3, 1];
-    const ids = await Promise.all(order.map(async (n) => String((await server.submit('s', n, step(n * 1e-5))).body.operationId)));
+    const ids = await Promise.all(
+      order.map(async (n) => String((await server.submit('s', n, step(n * 1e-5))).body.operationId)),
+    );
     const results = await Promise.all(ids.map((id) => server.result('s', id)));
-    const steps = results.map(({ operationResult }) => (operationResult?.optimizerStep?.metrics as Record<string, number>)['optim/step']);
+    const steps = results.map(({ operationResult }) => {
+      const metrics = operationResult?.optimizerStep?.metrics as Record<string, number> | undefined;
+      return metrics?.['optim/step'];
+    });
     expect(steps).toEqual(order);
   });
 
@@ -94,13 +104,19 @@ describe('order', () => {
     clock.advance(60_000);
     const detail = await server.status('s', 'Failed');
     expect(detail.ErrorDetails).toBe('sequence number 1 did not arrive within 60 s');
-    expect(await server.result('s', late)).toMatchObject({ status: 'Skipped', loopwright: { error: { code: 'operation_skipped' } } });
+    expect(await server.result('s', late)).toMatchObject({
+      status: 'Skipped',
+      loopwright: { error: { code: 'operation_skipped' } },
+    });
     expect(server.engine.sessionNames).toEqual([]);
   });
 
   it('lets the loop go on after a refused submission: its number is used', async () => {
     const server = await started();
-    const body = { sequenceNumber: 1, operationConfig: { forwardBackward: { lossFnName: 'no_such_loss', datumList: [] } } };
+    const body = {
+      sequenceNumber: 1,
+      operationConfig: { forwardBackward: { lossFnName: 'no_such_loss', datumList: [] } },
+    };
     const refused = await server.request('POST', '/v1/training-sessions/s/operations', body);
     expect(refused).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
     expect((await server.train('s', 2, pass())).status).toBe('Completed');
@@ -125,7 +141,10 @@ describe('order', () => {
     const second = String((await server.submit('s', 2, step())).body.operationId);
     await hold.entered;
     clock.advance(3000);
-    expect(await server.result('s', first, 'operations', 0)).toMatchObject({ status: 'InProgress', loopwright: { state: 'running' } });
+    expect(await server.result('s', first, 'operations', 0)).toMatchObject({
+      status: 'InProgress',
+      loopwright: { state: 'running' },
+    });
     expect(await server.result('s', second, 'operations', 0)).toMatchObject({
       status: 'Pending',
       loopwright: { waitingFor: 'operation 1 (forward-backward) running for 3 s', position: 1 },
@@ -141,7 +160,10 @@ describe('a pass that fails', () => {
     await server.train('s', 1, pass());
     server.engine.failNext('pass', new LoopwrightError({ code: 'out_of_memory', message: 'no memory' }));
     expect(await server.train('s', 2, pass([9]))).toMatchObject({ status: 'Failed', errorDetails: 'no memory' });
-    expect(await server.train('s', 3, step())).toMatchObject({ status: 'Failed', loopwright: { error: { code: 'gradient_incomplete' } } });
+    expect(await server.train('s', 3, step())).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'gradient_incomplete' } },
+    });
     expect(server.engine.calls).toContain('clearGradient:s');
     await server.train('s', 4, pass());
     const done = await server.train('s', 5, step());
@@ -167,7 +189,10 @@ describe('cancelling', () => {
     const first = String((await server.submit('s', 1, pass())).body.operationId);
     const second = String((await server.submit('s', 2, step())).body.operationId);
     await hold.entered;
-    expect((await cancel(server, first)).body).toMatchObject({ status: 'Failed', loopwright: { error: { code: 'cancelled' } } });
+    expect((await cancel(server, first)).body).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'cancelled' } },
+    });
     expect(await server.result('s', second)).toMatchObject({ loopwright: { error: { code: 'gradient_incomplete' } } });
   });
 
@@ -190,8 +215,13 @@ describe('cancelling', () => {
     const hold = server.engine.hold('sample');
     const id = await server.sample('s');
     await hold.entered;
-    expect((await cancel(server, id, 'sampling-operations')).body).toMatchObject({ status: 'Failed', loopwright: { error: { code: 'cancelled' } } });
-    expect(await server.detail('s')).toMatchObject({ BillableTokenUsage: { PrefillTokenCount: 0, SampleTokenCount: 0 } });
+    expect((await cancel(server, id, 'sampling-operations')).body).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'cancelled' } },
+    });
+    expect(await server.detail('s')).toMatchObject({
+      BillableTokenUsage: { PrefillTokenCount: 0, SampleTokenCount: 0 },
+    });
   });
 
   it('leaves a running step and an ended operation as they are', async () => {

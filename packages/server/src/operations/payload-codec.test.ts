@@ -45,8 +45,8 @@ describe('the stored form of operations', () => {
 
   it('refuses a result where an operation is expected, and the result of another type', () => {
     const bytes = encodeResult('load-state', {});
-    expect(() => decodeOperation(bytes)).toThrow('expected a operation');
-    expect(() => decodeResult('forward', bytes)).toThrow('expected a result forward');
+    expect(() => decodeOperation(bytes)).toThrow('expected operation');
+    expect(() => decodeResult('forward', bytes)).toThrow('expected result forward');
   });
 
   it('refuses a container of another version', () => {

@@ -25,11 +25,12 @@ export function decodeResult<T extends OperationType>(type: T, bytes: Uint8Array
 
 function member(bytes: Uint8Array, kind: 'operation' | 'result', type?: OperationType): unknown {
   const value = decodeContainer(bytes);
-  const found = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  if (found['kind'] !== kind || (type !== undefined && found['type'] !== type)) {
+  const found: { kind?: unknown; type?: unknown; operation?: unknown; result?: unknown } =
+    typeof value === 'object' && value !== null ? value : {};
+  if (found.kind !== kind || (type !== undefined && found.type !== type)) {
     throw new LoopwrightError({
       code: 'internal',
-      message: `stored operation data is a ${String(found['kind'])} ${String(found['type'] ?? '')}, expected a ${kind} ${type ?? ''}`,
+      message: `stored operation data: expected ${kind} ${type ?? ''}, got ${String(found.kind)} ${String(found.type ?? '')}`,
     });
   }
   return found[kind];

@@ -120,9 +120,10 @@ export class Registry {
   /** @throws `unknown_version` when there is none, or it was deleted or has expired */
   async get(workspaceId: string, id: VersionId): Promise<Version> {
     const version = await this.#find(workspaceId, id);
-    const now = this.#clock.now();
-    if (version === undefined || version.deletedAtMs !== null) throw unknown(id, 'no version of that name');
-    if (version.expiresAtMs !== null && version.expiresAtMs <= now) throw unknown(id, 'one that has expired');
+    const isOver =
+      version !== undefined &&
+      (version.deletedAtMs !== null || (version.expiresAtMs !== null && version.expiresAtMs <= this.#clock.now()));
+    if (version === undefined || isOver) throw unknownVersion(id, isOver || (await this.#wasGiven(workspaceId, id)));
     return version;
   }
 
@@ -181,7 +182,7 @@ export class Registry {
   async directory(workspaceId: string, id: VersionId): Promise<string> {
     const directory = this.directoryOf(workspaceId, id);
     const files = await this.files(workspaceId, id);
-    if (files.length === 0) throw unknown(id, 'one whose files are gone');
+    if (files.length === 0) throw unknownVersion(id, true);
     await this.#blobs.materialize(workspaceId, files, directory);
     return directory;
   }
@@ -191,6 +192,18 @@ export class Registry {
     const slash = id.lastIndexOf('/');
     const group = encodeURIComponent(id.slice(0, slash)).replace(/\./g, '%2E');
     return join(this.#directory, workspaceId, group, id.slice(slash + 1));
+  }
+
+  /** Whether the number of a version was given out, so that it once existed. */
+  async #wasGiven(workspaceId: string, id: VersionId): Promise<boolean> {
+    const slash = id.lastIndexOf('/');
+    const group = await this.#database
+      .selectFrom('model_package_groups')
+      .select('next_number')
+      .where('workspace_id', '=', workspaceId)
+      .where('name', '=', id.slice(0, slash))
+      .executeTakeFirst();
+    return group !== undefined && Number(id.slice(slash + 1)) < group.next_number;
   }
 
   async #find(workspaceId: string, id: VersionId): Promise<Version | undefined> {
@@ -204,12 +217,13 @@ export class Registry {
   }
 }
 
-function unknown(id: VersionId, got: string): LoopwrightError {
+function unknownVersion(id: VersionId, existed: boolean): LoopwrightError {
+  const why = existed ? 'does not exist any more (deleted or expired)' : 'does not exist';
   return complaint({
     code: 'unknown_version',
     field: 'version',
     expected: 'a saved version',
-    got: `${got}: ${id.slice(0, 200)} does not exist`,
+    got: `${id.slice(0, 200)}, which ${why}`,
     remedy: 'list the versions to see which there are',
   });
 }

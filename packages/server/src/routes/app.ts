@@ -7,8 +7,8 @@ import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
-import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import type { App, RouteEnv } from './context.js';
+import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
 import { runtimePlane } from './runtime-plane.js';
 

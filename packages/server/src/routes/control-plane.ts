@@ -68,7 +68,15 @@ export function controlPlane(app: App, options: ControlPlaneOptions): void {
   });
 }
 
-function handlersOf({ service, registry, models, hub, workspaceId, policy, startedAtMs }: ControlPlaneOptions): Handlers {
+function handlersOf({
+  service,
+  registry,
+  models,
+  hub,
+  workspaceId,
+  policy,
+  startedAtMs,
+}: ControlPlaneOptions): Handlers {
   const summaryOf = (model: InstalledModel): HubContentSummary => ({
     HubContentName: hub.nameOf(model.id),
     HubContentArn: hub.arnOf(model.id),
@@ -162,7 +170,10 @@ function handlersOf({ service, registry, models, hub, workspaceId, policy, start
       const group = request.ModelPackageGroupName;
       const { items, next } = await registry.list(
         workspaceId,
-        { ...(group === undefined ? {} : { groupName: groupNameOf(group) }), oldestFirst: request.SortOrder === 'Ascending' },
+        {
+          ...(group === undefined ? {} : { groupName: groupNameOf(group) }),
+          oldestFirst: request.SortOrder === 'Ascending',
+        },
         pageOf(request),
       );
       return { ModelPackageSummaryList: items.map(packageSummary), ...(next === undefined ? {} : { NextToken: next }) };
@@ -247,7 +258,12 @@ function pageOf(request: { readonly MaxResults?: number | undefined; readonly Ne
 
 function checkHub(name: string): void {
   if (name === publicHub || name === modelHubArn()) return;
-  throw complaint({ code: 'not_found', field: 'HubName', expected: publicHub, got: `a name of ${name.length} characters` });
+  throw complaint({
+    code: 'not_found',
+    field: 'HubName',
+    expected: publicHub,
+    got: `a name of ${name.length} characters`,
+  });
 }
 
 function seconds(ms: number): number {

@@ -63,7 +63,9 @@ export function modelFiles(app: App, hub: HubNames): void {
       return Response.json(files.map(({ path, size, etag }) => ({ type: 'file', path, size, oid: etag })));
     };
     app.get(`/api/models/${id}/tree/:revision`, async (c) => tree(nameOf(c.req.param()), ''));
-    app.get(`/api/models/${id}/tree/:revision/:below{.+}`, async (c) => tree(nameOf(c.req.param()), c.req.param('below')));
+    app.get(`/api/models/${id}/tree/:revision/:below{.+}`, async (c) =>
+      tree(nameOf(c.req.param()), c.req.param('below')),
+    );
 
     app.on(['GET', 'HEAD'], `/${id}/resolve/:revision/:file`, async (c) => {
       const model = find(nameOf(c.req.param()));

@@ -114,7 +114,10 @@ function encodeView(view: OperationView): ResultBody {
   }
 }
 
-function encodeCompleted(record: OperationRecord, { type, result }: { type: string; result: OperationResults[keyof OperationResults] }): ResultBody {
+function encodeCompleted(
+  record: OperationRecord,
+  { type, result }: { type: string; result: OperationResults[keyof OperationResults] },
+): ResultBody {
   // true twice: `done` was decoded for the type of this record, and training records hold training types
   return record.kind === 'training'
     ? encodeTrainingResult({ type: type as TrainingOperation['type'], result } as TrainingResult, { arns })

@@ -44,7 +44,12 @@ export interface TestServer {
   submit(name: string, sequenceNumber: number, operation: TrainingOperation, clientToken?: string): Promise<Answer>;
   train(name: string, sequenceNumber: number, operation: TrainingOperation): Promise<ResultBody>;
   sample(name: string, config?: Body): Promise<string>;
-  result(name: string, id: string, kind?: 'operations' | 'sampling-operations', waitSeconds?: number): Promise<ResultBody>;
+  result(
+    name: string,
+    id: string,
+    kind?: 'operations' | 'sampling-operations',
+    waitSeconds?: number,
+  ): Promise<ResultBody>;
   sweep(): Promise<void>;
   close(): Promise<void>;
 }
@@ -127,6 +132,7 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
       for (let tries = 0; tries < 500; tries++) {
         const detail = await server.detail(name);
         if (detail.TrainingSessionStatus === wanted) return detail;
+        if (detail.TrainingSessionStatus === 'Failed') break;
         await new Promise((resolve) => setImmediate(resolve));
       }
       throw new Error(`session ${name} did not become ${wanted}: ${JSON.stringify(await server.detail(name))}`);

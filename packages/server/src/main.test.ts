@@ -1,0 +1,96 @@
+/** What only a server with a socket shows. */
+import { mkdtempSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FakeEngine } from '@loopwright/testkit';
+import { hubContentArn, placeholders } from '@loopwright/wires/sagemaker';
+import { describe, expect, it } from 'vitest';
+import { startServer } from './main.js';
+import { makeModelDirectory } from './testing/test-server.js';
+
+const base = () => ({
+  dataDir: mkdtempSync(join(tmpdir(), 'loopwright-main-')),
+  models: [{ id: 'fake-model', directory: makeModelDirectory() }],
+  engineFactory: async () => new FakeEngine(),
+});
+
+describe('startServer', () => {
+  it('serves a session over a port, and answers what is held when it closes', async () => {
+    const engine = new FakeEngine();
+    const server = await startServer({ ...base(), engineFactory: async () => engine });
+    const post = async (path: string, body: unknown, target?: string) => {
+      const headers = {
+        'content-type': 'application/json',
+        ...(target === undefined ? {} : { 'x-amz-target': `SageMaker.${target}` }),
+      };
+      const answer = await fetch(server.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await answer.json()) as Record<string, unknown>; // true: every answer is an object
+    };
+    await post(
+      '/',
+      {
+        TrainingSessionName: 's',
+        ...placeholders,
+        ModelConfig: { BaseModelArn: hubContentArn({ name: 'fake-model', version: '1.0.0' }) },
+      },
+      'CreateTrainingSession',
+    );
+    let status = '';
+    while (status !== 'Running') {
+      const { TrainingSessionDetail } = await post('/', { TrainingSessionName: 's' }, 'DescribeTrainingSession');
+      status = (TrainingSessionDetail as { TrainingSessionStatus: string }).TrainingSessionStatus;
+    }
+    const hold = engine.hold('saveState');
+    const { operationId } = await post('/v1/training-sessions/s/operations', {
+      sequenceNumber: 1,
+      operationConfig: { saveState: {} },
+    });
+    await hold.entered;
+    const headers = { 'x-loopwright-wait-seconds': '50' };
+    const held = fetch(`${server.url}/v1/training-sessions/s/operations/${String(operationId)}`, { headers });
+    const health = await fetch(`${server.url}/health`);
+    expect(await health.json()).toMatchObject({ status: 'ok' });
+    await server.close();
+    await server.close();
+    await held.then(async (answer) =>
+      expect(await answer.json()).toMatchObject({ status: expect.stringMatching(/Pending|InProgress/) }),
+    );
+    await expect(fetch(`${server.url}/health`)).rejects.toThrow();
+    expect(engine.disposed).toBe(true);
+  });
+
+  it('names a port that is taken, and what to do', async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const address = other.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const options = base();
+    await expect(startServer({ ...options, port })).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: expect.stringContaining(String(port)),
+      details: { remedy: expect.any(String) },
+    });
+    await new Promise((resolve) => other.close(resolve));
+    await (await startServer({ ...options, port })).close();
+  });
+
+  it('refuses a data directory that another server uses, until that one has closed', async () => {
+    const options = base();
+    const first = await startServer(options);
+    await expect(startServer(options)).rejects.toThrow('in use by another server');
+    await first.close();
+    await (await startServer(options)).close();
+  });
+
+  it.each(['0.0.0.0', '::', '192.168.1.5', 'example.org'])('does not listen on %s without a key', async (host) => {
+    await expect(startServer({ ...base(), host })).rejects.toMatchObject({
+      code: 'invalid_argument',
+      details: { field: 'host' },
+    });
+  });
+
+  it('refuses a key that is short', async () => {
+    await expect(startServer({ ...base(), apiKey: 'short' })).rejects.toMatchObject({ details: { field: 'apiKey' } });
+  });
+});

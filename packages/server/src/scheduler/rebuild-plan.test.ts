@@ -1,0 +1,72 @@
+import { LoopwrightError } from '@loopwright/protocol';
+import { describe, expect, it } from 'vitest';
+import type { TrainingRecord } from '../operations/operation-record.js';
+import { planRebuild } from './rebuild-plan.js';
+
+/** `fb`, `fwd`, `step`, `save` (state 'v<n>'), `weights`, `load` (of 'x'); `!` in front: failed; `clear`: a step failed with gradient_incomplete. */
+function history(text: string): TrainingRecord[] {
+  const types = {
+    fb: 'forward-backward',
+    fwd: 'forward',
+    step: 'optim-step',
+    save: 'save-state',
+    weights: 'save-weights',
+    load: 'load-state',
+    clear: 'optim-step',
+  } as const;
+  return text.split(' ').map((word, index) => {
+    const name = word.replace('!', '') as keyof typeof types; // true: only the words above are used below
+    const failed = word.startsWith('!') || name === 'clear';
+    return {
+      workspaceId: 'w',
+      id: `${name}${index + 1}`,
+      sessionId: 's',
+      kind: 'training',
+      type: types[name],
+      sequenceNumber: index + 1,
+      clientToken: null,
+      payloadHash: '',
+      payloadBlob: '',
+      resultBlob: null,
+      resolved: {
+        plan: null,
+        ...(name === 'save' ? { version: `v${index + 1}` } : {}),
+        ...(name === 'load' ? { loadOptimizer: true } : {}),
+      },
+      readsVersion: name === 'load' ? 'x' : null,
+      status: failed ? 'Failed' : 'Completed',
+      error: failed
+        ? new LoopwrightError({ code: name === 'clear' ? 'gradient_incomplete' : 'engine_failed', message: '' })
+        : null,
+      createdAtMs: 0,
+      startedAtMs: 0,
+      endedAtMs: 0,
+    };
+  });
+}
+
+function plan(text: string, gone: readonly string[] = []): string {
+  const { anchor, replay } = planRebuild(history(text), (version) => !gone.includes(version));
+  return [
+    anchor?.version ?? 'seed',
+    ...replay.map(({ type, record }) => (type === 'clear' ? 'clear' : record.id)),
+  ].join(' ');
+}
+
+describe('planRebuild', () => {
+  it.each([
+    ['fb fb step fb', [], 'seed fb1 fb2 step3 fb4'],
+    ['fb step save fb', [], 'v3 fb4'],
+    ['fb step fb fwd fb save fb', [], 'v6 fb3 fb5 fb7'],
+    ['fb step save fb step save', [], 'v6'],
+    ['fb step save fb step save', ['v6'], 'v3 fb4 step5'],
+    ['fb step save fb step save', ['v3', 'v6'], 'seed fb1 step2 fb4 step5'],
+    ['fb load fb save', [], 'v4 fb3'],
+    ['fb load fb step', [], 'x fb3 step4'],
+    ['fb !fb clear fb save', [], 'v5 fb4'],
+    ['fb !fb clear fb', [], 'seed fb1 clear fb4'],
+    ['fb weights fwd !save !load', [], 'seed fb1'],
+  ])('%s without %j: %s', (text, gone, expected) => {
+    expect(plan(text, gone)).toBe(expected);
+  });
+});

@@ -1,0 +1,305 @@
+/** Sessions that outlive the server, or the engine that they were made in. */
+import * as nodeFiles from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LoopwrightError } from '@loopwright/protocol';
+import { FakeEngine } from '@loopwright/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FileBlobStore } from '../blobs/file-blob-store.js';
+import { openDatabase } from '../store/open-database.js';
+import { pass, saveState, saveWeights, step } from '../testing/operations.js';
+import { openTestServer, type TestServer, type TestServerOptions } from '../testing/test-server.js';
+
+const open: TestServer[] = [];
+async function opened(options: TestServerOptions = {}): Promise<TestServer> {
+  const server = await openTestServer(options);
+  open.push(server);
+  return server;
+}
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+/** Closes a server and opens another over the same data, with an engine that knows nothing. */
+async function restarted(server: TestServer, options: TestServerOptions = {}): Promise<TestServer> {
+  await server.close();
+  const models = [{ id: 'fake-model', directory: server.modelDir }];
+  return opened({ dataDir: server.dataDir, models, engine: new FakeEngine({ incarnation: 'second' }), ...options });
+}
+
+describe('a restart of the server', () => {
+  it('keeps results, and answers a repeated submission with them', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    const answer = await server.submit('s', 1, pass(), 'token-1');
+    const id = String(answer.body.operationId);
+    const result = await server.result('s', id);
+    const sampled = await server.sample('s');
+    const tokens = await server.result('s', sampled, 'sampling-operations');
+    const next = await restarted(server);
+    expect(await next.result('s', id)).toEqual(result);
+    expect(await next.result('s', sampled, 'sampling-operations')).toEqual(tokens);
+    expect((await next.submit('s', 1, pass(), 'token-1')).body).toEqual(answer.body);
+  });
+
+  it.each([
+    ['from the seed', [pass(), step(), pass([9]), pass([8])]],
+    ['from a saved state', [pass(), step(), saveState, pass([9]), step(), pass([8])]],
+    ['from a state that was saved with a gradient pending', [pass(), step(), pass([9]), saveState, pass([8])]],
+    ['with saved weights in between', [pass(), step(), saveWeights(), pass([9]), step(2e-4), pass([1], 'forward')]],
+  ])('makes the session anew %s, equal to one that was not disturbed', async (_, operations) => {
+    const calm = await opened();
+    const shaken = await opened();
+    for (const server of [calm, shaken]) {
+      await server.createSession('s');
+      for (const [index, operation] of operations.entries()) {
+        expect((await server.train('s', index + 1, operation)).status).toBe('Completed');
+      }
+    }
+    const next = await restarted(shaken);
+    const number = operations.length + 1;
+    const results = [calm, next].map((server) => server.train('s', number, step()));
+    expect(await results[1]).toEqual(await results[0]);
+    expect(next.engine.fingerprint('s')).toBe(calm.engine.fingerprint('s'));
+  });
+
+  it('begins at the last saved state instead of running everything again', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    for (const [index, operation] of [pass(), step(), pass(), step(), saveState].entries())
+      await server.train('s', index + 1, operation);
+    const next = await restarted(server);
+    await next.train('s', 6, pass());
+    expect(next.engine.calls.filter((call) => !call.startsWith('/'))).toEqual([
+      'closeSession:s',
+      'createSession:s',
+      'loadState:s',
+      'pass:s:forward-backward',
+    ]);
+  });
+
+  it('remembers a failed pass: the step after the restart still fails, and clears what was left', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    server.engine.failNext('pass', new LoopwrightError({ code: 'out_of_memory', message: 'no memory' }));
+    await server.train('s', 2, pass());
+    const next = await restarted(server);
+    expect(await next.train('s', 3, step())).toMatchObject({ loopwright: { error: { code: 'gradient_incomplete' } } });
+    const last = await restarted(next);
+    await last.train('s', 4, pass([1], 'forward'));
+    expect(last.engine.fingerprint('s').split('/').slice(-2)).toEqual(['0', '0']);
+  });
+
+  it('runs what was waiting and what was running, once, and bills it once', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    const holds = [server.engine.hold('pass'), server.engine.hold('sample')];
+    const running = String((await server.submit('s', 2, pass([9]))).body.operationId);
+    const waiting = String((await server.submit('s', 3, step())).body.operationId);
+    const sampling = await server.sample('s');
+    await Promise.all(holds.map(({ entered }) => entered));
+    const next = await restarted(server);
+    for (const id of [running, waiting]) expect((await next.result('s', id)).status).toBe('Completed');
+    expect((await next.result('s', sampling, 'sampling-operations')).status).toBe('Completed');
+    expect(await next.detail('s')).toMatchObject({
+      TrainingSessionStatus: 'Running',
+      BillableTokenUsage: { PrefillTokenCount: 3, SampleTokenCount: 8, TrainingTokenCount: 4 },
+    });
+  });
+
+  it('draws nothing again: a sampling operation keeps the seed and the version of its acceptance', async () => {
+    const engine = new FakeEngine();
+    const server = await opened({ engine });
+    await server.createSession('s');
+    await server.train('s', 1, saveWeights());
+    const calm = await server.result(
+      's',
+      await server.sample('s', { samplingParams: { maxTokens: 4, seed: 100 } }),
+      'sampling-operations',
+    );
+    const hold = engine.hold('sample');
+    const id = await server.sample('s');
+    await hold.entered;
+    await server.train('s', 2, pass());
+    await server.train('s', 3, step());
+    await server.train('s', 4, saveWeights());
+    const next = await restarted(server, { drawSeed: () => 999 });
+    const seeded = await next.result('s', id, 'sampling-operations');
+    expect(seeded.status).toBe('Completed');
+    expect(seeded.operationResult).toEqual(calm.operationResult);
+  });
+
+  it('goes on creating a session', async () => {
+    const server = await opened();
+    const hold = server.engine.hold('createSession');
+    const pending = server.createSession('new').catch(() => undefined);
+    await hold.entered;
+    await server.close();
+    hold.release();
+    await pending;
+    const next = await restarted(server);
+    await next.status('new', 'Running');
+  });
+
+  it('ends a session that was being stopped', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    const late = String((await server.submit('s', 2, step())).body.operationId);
+    await server.close();
+    const database = openDatabase(join(server.dataDir, 'loopwright.db'));
+    await database.updateTable('sessions').set({ status: 'Stopping' }).execute();
+    await database.destroy();
+    const next = await restarted(server);
+    await next.status('s', 'Stopped');
+    expect((await next.result('s', late)).status).toBe('Skipped');
+  });
+
+  it('says while it rebuilds what a new operation waits for', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    const engine = new FakeEngine({ incarnation: 'second' });
+    const hold = engine.hold('createSession');
+    const next = await restarted(server, { engine });
+    const id = String((await next.submit('s', 2, step())).body.operationId);
+    await hold.entered;
+    expect(await next.result('s', id, 'operations', 0)).toMatchObject({
+      status: 'Pending',
+      loopwright: { waitingFor: 'the session to be rebuilt after a restart' },
+    });
+    hold.release();
+    expect((await next.result('s', id)).status).toBe('Completed');
+  });
+});
+
+describe('an engine that dies', () => {
+  it('in the middle of a pass takes nothing with it: the session is made anew and the pass run again', async () => {
+    const calm = await opened();
+    const shaken = await opened();
+    for (const server of [calm, shaken]) {
+      await server.createSession('s');
+      await server.train('s', 1, pass());
+    }
+    const hold = shaken.engine.hold('pass');
+    const id = String((await shaken.submit('s', 2, pass([9]))).body.operationId);
+    await hold.entered;
+    shaken.engine.crash();
+    expect((await shaken.result('s', id)).status).toBe('Completed');
+    await calm.train('s', 2, pass([9]));
+    for (const server of [calm, shaken]) await server.train('s', 3, step());
+    expect(shaken.engine.fingerprint('s')).toBe(calm.engine.fingerprint('s'));
+  });
+
+  it('between operations is noticed before the next one', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    server.engine.crash();
+    const done = await server.train('s', 2, step());
+    expect(done.operationResult?.optimizerStep?.metrics).toMatchObject({ 'optim/step': 1 });
+    expect(server.engine.fingerprint('s')).not.toContain('/0/1/0/0');
+  });
+
+  it('in the middle of sampling: the same tokens come from its successor', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    const config = { samplingParams: { maxTokens: 4, seed: 5 } };
+    const calm = await server.result('s', await server.sample('s', config), 'sampling-operations');
+    const hold = server.engine.hold('sample');
+    const id = await server.sample('s', config);
+    await hold.entered;
+    server.engine.crash();
+    expect(await server.result('s', id, 'sampling-operations')).toEqual(calm);
+  });
+
+  it('at every attempt fails the operation that kills it, and the session lives on', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    const holds = [1, 2, 3].map(() => server.engine.hold('pass'));
+    const id = String((await server.submit('s', 1, pass())).body.operationId);
+    for (const hold of holds) {
+      await hold.entered;
+      server.engine.crash();
+    }
+    expect(await server.result('s', id)).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'engine_failed' } },
+    });
+    expect((await server.train('s', 2, pass([1], 'forward'))).status).toBe('Completed');
+  });
+
+  it('before a session runs fails that session with the reason', async () => {
+    const server = await opened({
+      engineFactory: () => Promise.reject(new LoopwrightError({ code: 'model_invalid', message: 'a shard is cut' })),
+    });
+    await expect(server.createSession('s')).rejects.toThrow();
+    expect(await server.status('s', 'Failed')).toMatchObject({ ErrorDetails: 'a shard is cut' });
+  });
+});
+
+describe('a full disk', () => {
+  const full = () => Promise.reject(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+
+  function fragile(dataDir: string) {
+    const state = { full: false };
+    const files = {
+      ...nodeFiles,
+      open: ((...args: Parameters<typeof nodeFiles.open>) =>
+        state.full ? full() : nodeFiles.open(...args)) as typeof nodeFiles.open, // true: same parameters
+    };
+    return { state, blobs: new FileBlobStore({ root: join(dataDir, 'blobs'), files }) };
+  }
+
+  it('refuses a submission at once with disk_full; afterwards the same number goes through', async () => {
+    const dataDir = await nodeFiles.mkdtemp(join(tmpdir(), 'loopwright-full-'));
+    const { state, blobs } = fragile(dataDir);
+    const server = await opened({ dataDir, blobs });
+    await server.createSession('s');
+    state.full = true;
+    expect(await server.submit('s', 1, pass())).toMatchObject({ status: 507, body: { code: 'disk_full' } });
+    state.full = false;
+    expect((await server.train('s', 1, pass())).status).toBe('Completed');
+  });
+
+  it('that loses a result fails the operation and leaves the session as if it had not run', async () => {
+    const dataDir = await nodeFiles.mkdtemp(join(tmpdir(), 'loopwright-full-'));
+    const { state, blobs } = fragile(dataDir);
+    const server = await opened({ dataDir, blobs });
+    await server.createSession('s');
+    const hold = server.engine.hold('pass');
+    const id = String((await server.submit('s', 1, pass())).body.operationId);
+    await hold.entered;
+    state.full = true;
+    hold.release();
+    expect(await server.result('s', id)).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'disk_full' } },
+    });
+    state.full = false;
+    await server.train('s', 2, pass([1], 'forward'));
+    expect(server.engine.fingerprint('s').split('/').slice(-2)).toEqual(['0', '0']);
+    expect(await server.detail('s')).toMatchObject({ BillableTokenUsage: { TrainingTokenCount: 1 } });
+  });
+
+  it('during a save lists no version, and the save can be repeated', async () => {
+    const dataDir = await nodeFiles.mkdtemp(join(tmpdir(), 'loopwright-full-'));
+    const { state, blobs } = fragile(dataDir);
+    const server = await opened({ dataDir, blobs });
+    await server.createSession('s');
+    const hold = server.engine.hold('saveWeights');
+    const id = String((await server.submit('s', 1, saveWeights())).body.operationId);
+    await hold.entered;
+    state.full = true;
+    hold.release();
+    expect(await server.result('s', id)).toMatchObject({
+      status: 'Failed',
+      loopwright: { error: { code: 'disk_full' } },
+    });
+    state.full = false;
+    expect((await server.control('ListModelPackages')).body.ModelPackageSummaryList).toEqual([]);
+    expect(await nodeFiles.readdir(join(dataDir, 'temporary'))).toEqual([]);
+    expect((await server.train('s', 2, saveWeights())).status).toBe('Completed');
+  });
+});

@@ -33,7 +33,8 @@ export class Snapshots implements AsyncDisposable {
   remember(version: string, adapter: AdapterWeights | undefined): void {
     if (adapter === undefined) return;
     this.#adapters.set(`version ${version}`, Promise.resolve(new Snapshot(this.#baseModel, adapter)));
-    forgetOldest(this.#adapters, keptAdapters, 'base');
+    // Adapters hold nothing that needs closing.
+    void forgetOldest(this.#adapters, keptAdapters, 'base');
   }
 
   /** @throws `model_invalid`, `checkpoint_mismatch` for files that do not fit this base model */

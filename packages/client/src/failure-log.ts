@@ -9,30 +9,36 @@ export interface UnawaitedFailure {
 
 export class FailureLog {
   readonly #failures = new Map<object, UnawaitedFailure>();
-  readonly #parent: FailureLog | undefined;
+  /** Of the samplers that a training client made: told when it is closed, not at its awaits. */
+  readonly #children: FailureLog[] = [];
 
-  /** @param parent also keeps what this one keeps, for its own dispose */
-  constructor(parent?: FailureLog) {
-    this.#parent = parent;
+  /** A log of its own for a client that this one's owner made. */
+  child(): FailureLog {
+    const log = new FailureLog();
+    this.#children.push(log);
+    return log;
   }
 
   /** @param key identity of the future that failed */
   add(key: object, failure: UnawaitedFailure): void {
     this.#failures.set(key, failure);
-    this.#parent?.add(key, failure);
   }
 
   /** Somebody awaits the future now. */
   forget(key: object): void {
     this.#failures.delete(key);
-    this.#parent?.forget(key);
   }
 
   /** Hands out what was kept, once. */
   take(): readonly UnawaitedFailure[] {
     const taken = [...this.#failures.values()];
-    for (const key of [...this.#failures.keys()]) this.forget(key);
+    this.#failures.clear();
     return taken;
+  }
+
+  /** As {@link FailureLog.take}, with what children kept. */
+  takeAll(): readonly UnawaitedFailure[] {
+    return [...this.take(), ...this.#children.flatMap((child) => child.takeAll())];
   }
 }
 

@@ -73,8 +73,8 @@ export interface SamplingClientParts {
   readonly catalog: Catalog;
   readonly baseModel: string;
   readonly modelPackageArn: string | undefined;
-  /** Of the training client that made this one. */
-  readonly parentLog?: FailureLog;
+  /** A child of the log of the training client that made this one. */
+  readonly log?: FailureLog;
   /** Ends the session, when this client has one of its own. */
   readonly onClose?: () => Promise<void>;
 }
@@ -99,7 +99,7 @@ export class SamplingClient implements AsyncDisposable {
     this.modelPackageArn = parts.modelPackageArn;
     this.baseModel = parts.baseModel;
     this.#parts = parts;
-    this.#log = new FailureLog(parts.parentLog);
+    this.#log = parts.log ?? new FailureLog();
   }
 
   /** The tokenizer of the base model. */

@@ -101,6 +101,7 @@ export class SessionLink {
   async #pump(): Promise<void> {
     if (this.#isPumping) return;
     this.#isPumping = true;
+    await undefined; // nothing is encoded or sent before the call has returned
     try {
       for (let task = this.#queue.shift(); task !== undefined; task = this.#queue.shift()) {
         if (!task.hasEnded) await this.#submitInTurn(task);

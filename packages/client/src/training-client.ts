@@ -227,7 +227,7 @@ export class TrainingClient implements AsyncDisposable {
       catalog: this.#catalog,
       baseModel: this.baseModel,
       modelPackageArn: versionChoice(modelPackageArn),
-      parentLog: this.#log,
+      log: this.#log.child(),
     });
   }
 
@@ -279,7 +279,7 @@ export class TrainingClient implements AsyncDisposable {
       this.#isStopped = true;
       this.#onClosed();
     }
-    const failures = this.#log.take();
+    const failures = this.#log.takeAll();
     if (failures.length > 0) throw unawaitedError(failures);
   }
 

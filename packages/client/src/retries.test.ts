@@ -1,0 +1,104 @@
+/** Requests that fail: what is tried again, with which key, after how long, and what is not. */
+import { LoopwrightError } from '@loopwright/protocol';
+import { expect, test } from 'vitest';
+import { ServiceClient } from './service-client.js';
+import type { SeenRequest } from './testing/fake-server.js';
+import { datum, failure, setUp, setUpTraining } from './testing/setup.js';
+
+const isSubmission = ({ method, path }: SeenRequest) => method === 'POST' && path.endsWith('/operations');
+const isPoll = ({ method, path }: SeenRequest) => method === 'GET' && path.includes('/operations/');
+
+test('a submission whose answer was lost is repeated under the same number and token, and runs once', async () => {
+  const { server, training } = await setUpTraining();
+  server.faults.push({ when: isSubmission, fault: 'lose-answer' }, { when: isSubmission, fault: 'lose-request' });
+  await training.forwardBackward([datum()], 'cross_entropy');
+  const bodies = server.seen.filter(isSubmission).map(({ body }) => body);
+  expect(bodies).toHaveLength(3);
+  expect(new Set(bodies).size).toBe(1);
+  expect(server.training).toHaveLength(1);
+  expect(server.training[0]?.clientToken).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test('a lost poll is repeated', async () => {
+  const { server, training } = await setUpTraining();
+  server.faults.push({ when: isPoll, fault: 'lose-answer' });
+  await training.optimStep();
+  expect(server.seen.filter(isPoll)).toHaveLength(2);
+});
+
+test('the delay that the server asks for is kept', async () => {
+  const { server, clock, training } = await setUpTraining();
+  const full = new LoopwrightError({ code: 'limit_exceeded', message: 'full', details: { retryAfterMs: 7000 } });
+  server.faults.push({ when: isSubmission, fault: full });
+  await training.optimStep();
+  expect(clock.sleeps[0]).toBeGreaterThanOrEqual(7000);
+});
+
+test('what the server refuses is not repeated', async () => {
+  const { server, clock, training } = await setUpTraining();
+  server.faults.push({ when: isSubmission, fault: new LoopwrightError({ code: 'unauthenticated', message: 'no' }) });
+  expect((await failure(training.optimStep())).code).toBe('unauthenticated');
+  expect(server.seen.filter(isSubmission)).toHaveLength(1);
+  expect(clock.sleeps).toEqual([]);
+});
+
+test('a fault of the server is tried a few times only', async () => {
+  const { server, training } = await setUpTraining();
+  const fault = new LoopwrightError({ code: 'internal', message: 'a bug' });
+  for (let i = 0; i < 20; i++) server.faults.push({ when: isSubmission, fault });
+  expect((await failure(training.optimStep())).code).toBe('internal');
+  expect(server.seen.filter(isSubmission)).toHaveLength(4);
+});
+
+test('a server that is gone is waited for up to five minutes by training, and what is queued fails with it', async () => {
+  const { server, clock, training } = await setUpTraining();
+  for (let i = 0; i < 1000; i++) server.faults.push({ when: isSubmission, fault: 'lose-request' });
+  const first = training.optimStep();
+  const second = training.saveState();
+  const [one, two] = await Promise.all([failure(first), failure(second)]);
+  expect(one.code).toBe('connection_lost');
+  expect(one.message).toContain('http://fake.test');
+  expect(two.code).toBe('connection_lost');
+  expect(clock.now()).toBeGreaterThan(240_000);
+  expect(clock.now()).toBeLessThanOrEqual(300_000);
+});
+
+test('a person is not kept waiting that long', async () => {
+  const { server, clock, service } = setUp();
+  for (let i = 0; i < 1000; i++) server.faults.push({ when: () => true, fault: 'lose-request' });
+  expect((await failure(service.listBaseModels())).code).toBe('connection_lost');
+  expect(clock.now()).toBeLessThanOrEqual(15_000);
+});
+
+test('an abort ends the wait between two attempts', async () => {
+  const controller = new AbortController();
+  const service = new ServiceClient({
+    baseUrl: 'http://fake.test',
+    fetch: async () => {
+      queueMicrotask(() => controller.abort());
+      throw new TypeError('fetch failed');
+    },
+    random: () => 1,
+  });
+  expect((await failure(service.listBaseModels({ signal: controller.signal }))).code).toBe('cancelled');
+  expect((await failure(service.listBaseModels({ signal: AbortSignal.abort() }))).code).toBe('cancelled');
+});
+
+test('the key travels in the header and never in an error', async () => {
+  const { server, service } = setUp();
+  for (let i = 0; i < 1000; i++) server.faults.push({ when: () => true, fault: 'lose-request' });
+  const error = await failure(service.listBaseModels());
+  expect(server.seen[0]?.headers.get('authorization')).toBe('Bearer secret-key');
+  expect(JSON.stringify(error) + String(error.stack) + error.message).not.toContain('secret-key');
+});
+
+test('an answer that is not JSON says that the address may be wrong', async () => {
+  const service = new ServiceClient({ baseUrl: 'http://fake.test', fetch: async () => new Response('<html>hello') });
+  const error = await failure(service.listBaseModels());
+  expect(error).toMatchObject({ code: 'invalid_argument', details: { field: 'baseUrl' } });
+  expect(error.message).not.toContain('hello');
+});
+
+test.each(['nonsense', 'ftp://x', ''])('the address %j is refused at construction', (baseUrl) => {
+  expect(() => new ServiceClient({ baseUrl })).toThrow(expect.objectContaining({ code: 'invalid_argument' }));
+});

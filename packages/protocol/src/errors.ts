@@ -94,6 +94,7 @@ export const errorCatalogue = {
   timeout: { status: 504, retryable: true, doc: 'The time given by the caller ran out.' },
   connection_lost: { status: 503, retryable: true, doc: 'The server could not be reached.' },
   operation_failed: { status: 500, retryable: false, doc: 'The operation was accepted and failed while it ran.' },
+  grader_failed: { status: 500, retryable: false, doc: 'Too many samples could not be graded; the run was stopped.' },
   operation_skipped: { status: 409, retryable: false, doc: 'The session ended before the operation ran.' },
   disposed: { status: 500, retryable: false, doc: 'The client or handle was used after it was closed.' },
 } as const satisfies Record<string, ErrorRow>;

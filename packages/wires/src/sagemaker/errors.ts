@@ -58,6 +58,7 @@ const exceptions = {
   timeout: fault,
   connection_lost: fault,
   operation_failed: invalid,
+  grader_failed: fault,
   operation_skipped: conflict,
   disposed: conflict,
 } as const satisfies Record<ErrorCode, Record<Plane, Exception>>;

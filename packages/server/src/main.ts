@@ -37,6 +37,10 @@ export interface ServerOptions {
   readonly apiKey?: string;
   /** Makes the engine of a model; by default the embedded one, in a process of its own. */
   readonly engineFactory?: CreateEngine;
+  /** Where the embedded engine keeps float32 copies of weights; `cache` in the data directory by default. Servers may share one. */
+  readonly cacheDirectory?: string;
+  /** Threads of the embedded engine; by default the processors of the machine, 8 at most. */
+  readonly threads?: number;
   /** Silent by default. */
   readonly logger?: Logger;
   /** Whether sessions may name a model directory instead of an id. True by default without a key, false with one. */
@@ -114,7 +118,9 @@ export interface OpenService {
 /** Everything but the socket: opens the data directory, takes its sessions up, and makes the application. Port, host and key are the caller's to check. */
 export async function openService(options: ServerOptions): Promise<OpenService> {
   const { dataDir, clock = systemClock, logger = pino({ level: 'silent' }), models: installed, apiKey } = options;
-  const { allowModelPaths = apiKey === undefined, engineFactory = embeddedEngine } = options;
+  const { allowModelPaths = apiKey === undefined, cacheDirectory = join(dataDir, 'cache'), threads } = options;
+  const { engineFactory = embeddedEngines({ cacheDirectory, ...(threads === undefined ? {} : { threads }) }) } =
+    options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
@@ -186,13 +192,22 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
 
 /** The part of the embedded engine that is relied on; loaded only when a model is. */
 interface EmbeddedEngineModule {
-  spawnEngine(card: ModelCard): Promise<Engine>;
+  spawnEngine(card: ModelCard, options: EmbeddedEngineOptions): Promise<Engine>;
 }
 
-async function embeddedEngine(card: ModelCard): Promise<Engine> {
-  const specifier = '@loopwright/engine/local';
-  const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
-  return spawnEngine(card);
+interface EmbeddedEngineOptions {
+  readonly cacheDirectory: string;
+  readonly threads?: number;
+  readonly onExit: () => void;
+}
+
+/** Engines in processes of their own, on this machine. */
+function embeddedEngines(options: Omit<EmbeddedEngineOptions, 'onExit'>): CreateEngine {
+  return async (card, { onExit }) => {
+    const specifier = '@loopwright/engine/local';
+    const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
+    return spawnEngine(card, { ...options, onExit });
+  };
 }
 
 async function listen(http: Server, port: number, host: string): Promise<void> {

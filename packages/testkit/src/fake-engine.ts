@@ -71,6 +71,8 @@ export interface FakeEngineOptions {
   readonly model?: Partial<ModelCard>;
   /** Name of the first incarnation; later ones get `-2`, `-3`, … */
   readonly incarnation?: string;
+  /** Called by `die`. */
+  readonly onExit?: () => void;
 }
 
 export class FakeEngine implements Engine {
@@ -82,9 +84,11 @@ export class FakeEngine implements Engine {
   readonly #holds = new Map<FakeMethod, PendingHold[]>();
   readonly #running = new Set<(error: Error) => void>();
   readonly #name: string;
+  readonly #onExit: () => void;
   #generation = 1;
+  #dead = false;
 
-  constructor({ model = {}, incarnation = 'fake' }: FakeEngineOptions = {}) {
+  constructor({ model = {}, incarnation = 'fake', onExit = () => {} }: FakeEngineOptions = {}) {
     this.model = {
       id: 'fake-model',
       architecture: 'llama',
@@ -95,6 +99,7 @@ export class FakeEngine implements Engine {
       ...model,
     };
     this.#name = incarnation;
+    this.#onExit = onExit;
   }
 
   get incarnation(): string {
@@ -141,6 +146,14 @@ export class FakeEngine implements Engine {
     this.#sessions.clear();
     const error = new LoopwrightError({ code: 'engine_failed', message: 'the fake engine crashed' });
     for (const reject of [...this.#running]) reject(error);
+  }
+
+  /** Ends for good, as an engine whose process died: running and later calls reject, the incarnation stays. */
+  die(): void {
+    this.#dead = true;
+    this.#sessions.clear();
+    for (const reject of [...this.#running]) reject(gone());
+    this.#onExit();
   }
 
   async createSession(spec: SessionSpec, options: SessionOptions = {}): Promise<ExecutionPlan> {
@@ -307,6 +320,7 @@ export class FakeEngine implements Engine {
   async #call<T>(method: FakeMethod, label: string, options: CallOptions, work: () => T | Promise<T>): Promise<T> {
     const call = `${method}:${label}`;
     options.signal?.throwIfAborted();
+    if (this.#dead) throw gone();
     this.calls.push(call);
     const hold = this.#holds.get(method)?.shift();
     let stop: (error: Error) => void = () => {};
@@ -328,6 +342,10 @@ export class FakeEngine implements Engine {
       options.signal?.removeEventListener('abort', onAbort);
     }
   }
+}
+
+function gone(): LoopwrightError {
+  return new LoopwrightError({ code: 'engine_failed', message: 'the fake engine is gone' });
 }
 
 /** A 32-bit mix of two numbers (the finaliser of MurmurHash3). */

@@ -1,9 +1,14 @@
 /** One engine per base model, made when first needed, shared by all sessions on it, and made anew when it is beyond repair. */
 import type { Engine } from '@loopwright/engine';
-import { asLoopwrightError, type ModelCard } from '@loopwright/protocol';
+import { asLoopwrightError, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { ModelRegistry } from '../models/model-registry.js';
 
-export type CreateEngine = (card: ModelCard) => Promise<Engine>;
+export interface CreateEngineOptions {
+  /** To be called when the engine ends by itself (its process died), so that the next call gets another one. */
+  readonly onExit: () => void;
+}
+
+export type CreateEngine = (card: ModelCard, options: CreateEngineOptions) => Promise<Engine>;
 
 /** What the health route tells of an engine. */
 export interface EngineState {
@@ -15,6 +20,8 @@ export interface EngineState {
 
 interface Slot {
   readonly engine: Promise<Engine>;
+  /** Once it is ready. */
+  ready: Engine | undefined;
   state: EngineState;
 }
 
@@ -36,11 +43,18 @@ export class EngineHost {
   async engine(model: string): Promise<Engine> {
     const known = this.#slots.get(model);
     if (known !== undefined && known.state.state !== 'failed') return known.engine;
-    const slot: Slot = { engine: this.#start(model), state: { model, state: 'loading' } };
+    let isOver = false;
+    const onExit = () => {
+      isOver = true;
+      if (this.#slots.get(model) === slot) this.#slots.delete(model);
+    };
+    const slot: Slot = { engine: this.#start(model, onExit), ready: undefined, state: { model, state: 'loading' } };
     this.#slots.set(model, slot);
     try {
       const engine = await slot.engine;
+      slot.ready = engine;
       slot.state = { model, state: 'ready', incarnation: engine.incarnation };
+      if (isOver) onExit();
       return engine;
     } catch (error) {
       const { message } = asLoopwrightError(error, 'engine_failed');
@@ -49,11 +63,14 @@ export class EngineHost {
     }
   }
 
-  /** Gives an engine up, such as one whose process does not come back; the next `engine` call makes another. */
+  /** Whether an engine is still the one that calls for its model get. */
+  isServing(model: string, engine: Engine): boolean {
+    return this.#slots.get(model)?.ready === engine;
+  }
+
+  /** Gives an engine up; the next `engine` call makes another. */
   async discard(model: string, engine: Engine): Promise<void> {
-    const slot = this.#slots.get(model);
-    if (slot === undefined || slot.state.state === 'loading' || (await slot.engine.catch(() => undefined)) !== engine)
-      return;
+    if (!this.isServing(model, engine)) return;
     this.#slots.delete(model);
     await engine[Symbol.asyncDispose]();
   }
@@ -75,9 +92,10 @@ export class EngineHost {
     );
   }
 
-  async #start(model: string): Promise<Engine> {
+  async #start(model: string, onExit: () => void): Promise<Engine> {
+    if (this.#closed) throw new LoopwrightError({ code: 'disposed', message: 'the server is closing' });
     const card = await this.#models.card(model);
-    const engine = await this.#create(card);
+    const engine = await this.#create(card, { onExit });
     if (this.#closed) await engine[Symbol.asyncDispose]();
     return engine;
   }

@@ -192,6 +192,32 @@ describe('an engine that dies', () => {
     expect(shaken.engine.fingerprint('s')).toBe(calm.engine.fingerprint('s'));
   });
 
+  it('for good is followed by another one: the session is made anew there', async () => {
+    const engines: FakeEngine[] = [];
+    const server = await opened({
+      engineFactory: async (_card, { onExit }) => {
+        engines.push(new FakeEngine({ incarnation: `engine-${engines.length}`, onExit }));
+        return engines.at(-1)!;
+      },
+    });
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    const [training, sampling] = [engines[0]!.hold('pass'), engines[0]!.hold('sample')];
+    const id = String((await server.submit('s', 2, pass([9]))).body.operationId);
+    const sample = await server.sample('s');
+    await Promise.all([training.entered, sampling.entered]);
+    engines[0]!.die();
+    expect((await server.result('s', id)).status).toBe('Completed');
+    expect((await server.result('s', sample, 'sampling-operations')).status).toBe('Completed');
+    engines[1]!.die();
+    await server.train('s', 3, step());
+    expect(engines).toHaveLength(3);
+    const calm = await opened();
+    await calm.createSession('s');
+    for (const [index, operation] of [pass(), pass([9]), step()].entries()) await calm.train('s', index + 1, operation);
+    expect(engines[2]!.fingerprint('s')).toBe(calm.engine.fingerprint('s'));
+  });
+
   it('between operations is noticed before the next one', async () => {
     const server = await opened();
     await server.createSession('s');

@@ -229,9 +229,11 @@ export class SessionRunner {
 
   /** Whether a failure came from the end of the engine's process, so that the same call may work on its successor. */
   async #engineIsGone(engine: Engine, incarnation: string, error: unknown): Promise<boolean> {
-    if (engine.incarnation !== incarnation) return true;
+    const { engines } = this.#options;
+    const model = this.#session.spec.baseModel;
+    if (engine.incarnation !== incarnation || !engines.isServing(model, engine)) return true;
     if (!LoopwrightError.isInstance(error) || error.code !== 'disposed') return false;
-    await this.#options.engines.discard(this.#session.spec.baseModel, engine);
+    await engines.discard(model, engine);
     return true;
   }
 

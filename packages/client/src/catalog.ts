@@ -2,6 +2,7 @@
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { type HubDocument, modelFilePath, parseJson, publicHub } from '@loopwright/wires/sagemaker';
+import { untilAborted } from './clock.js';
 import type { CallOptions, Transport } from './transport.js';
 
 export interface BaseModel {
@@ -41,8 +42,8 @@ export class Catalog {
   }
 
   /** By id, hub name or path. @throws `unknown_model` */
-  find(name: string): Promise<BaseModel> {
-    return once(this.#models, name, async () => {
+  find(name: string, { signal }: CallOptions = {}): Promise<BaseModel> {
+    const model = once(this.#models, name, async () => {
       const content = await this.#transport.control('DescribeHubContent', {
         HubName: publicHub,
         HubContentType: 'Model',
@@ -51,11 +52,12 @@ export class Catalog {
       const document = parseJson(content.HubContentDocument, 'HubContentDocument') as Partial<HubDocument>; // checked below
       return { arn: content.HubContentArn, id: document.HuggingfaceId ?? content.HubContentName };
     });
+    return untilAborted(model, signal);
   }
 
   /** @throws `unknown_model`, `not_found` when the server has no tokenizer for it, `model_invalid` */
-  tokenizer(name: string): Promise<Tokenizer> {
-    return once(this.#tokenizers, name, async () => {
+  tokenizer(name: string, { signal }: CallOptions = {}): Promise<Tokenizer> {
+    const tokenizer = once(this.#tokenizers, name, async () => {
       const { id } = await this.find(name);
       // Loaded when asked for: a bundle that never tokenizes stays small.
       const [{ loadTokenizer }, tokenizerJson, ...rest] = await Promise.all([
@@ -73,6 +75,7 @@ export class Catalog {
         ...(generationConfigJson === undefined ? {} : { generationConfigJson }),
       });
     });
+    return untilAborted(tokenizer, signal);
   }
 
   #file(id: string, file: string): Promise<string> {

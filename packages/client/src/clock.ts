@@ -28,3 +28,19 @@ export const systemClock: Clock = {
       signal?.addEventListener('abort', abort, { once: true });
     }),
 };
+
+/** `work`, or `cancelled` as soon as the signal aborts; shared work goes on for the others who wait for it. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(cancelledBy(signal));
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

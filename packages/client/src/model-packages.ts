@@ -1,6 +1,7 @@
 /** Saved versions (model packages): listed, described, deleted. */
 import { LoopwrightError } from '@loopwright/protocol';
 import { defaultModelPackageGroup, type ModelPackage, type ModelPackageExtension } from '@loopwright/wires/sagemaker';
+import { describeSession } from './sessions.js';
 import type { CallOptions, Transport } from './transport.js';
 
 /** `state` can be resumed, `weights` can be sampled from. */
@@ -91,10 +92,32 @@ export async function deleteModelPackage(
 export interface PackageOrigin {
   /** Name of the base model in the hub. */
   readonly hubContentName: string;
-  readonly training: Omit<ModelPackageExtension, 'Kind'>;
+  readonly training: Omit<ModelPackageExtension, 'Kind' | 'SessionName'>;
 }
 
-export function packageOrigin(modelPackage: ModelPackage): PackageOrigin {
+/** From the package itself or, where its server does not tell, from the session that saved it while that is known. */
+export async function packageOrigin(
+  transport: Transport,
+  modelPackage: ModelPackage,
+  options: CallOptions,
+): Promise<PackageOrigin> {
   const [container] = modelPackage.InferenceSpecification.Containers;
-  return { hubContentName: container.BaseModel.HubContentName, training: modelPackage.Loopwright ?? {} };
+  const hubContentName = container.BaseModel.HubContentName;
+  const told = modelPackage.Loopwright;
+  if (told?.TrainingType !== undefined || told?.SessionName === undefined)
+    return { hubContentName, training: told ?? {} };
+  try {
+    const { LoraConfig: lora, Loopwright: extension } = await describeSession(transport, told.SessionName, options);
+    return {
+      hubContentName,
+      training: {
+        ...(extension?.TrainingType === undefined ? {} : { TrainingType: extension.TrainingType }),
+        ...(extension?.TargetModules === undefined ? {} : { TargetModules: extension.TargetModules }),
+        ...(lora === undefined ? {} : lora),
+      },
+    };
+  } catch (error) {
+    if (LoopwrightError.isInstance(error) && error.code === 'unknown_session') return { hubContentName, training: {} };
+    throw error;
+  }
 }

@@ -103,8 +103,8 @@ export class SamplingClient implements AsyncDisposable {
   }
 
   /** The tokenizer of the base model. */
-  getTokenizer(): Promise<Tokenizer> {
-    return this.#parts.catalog.tokenizer(this.baseModel);
+  getTokenizer(options: CallOptions = {}): Promise<Tokenizer> {
+    return this.#parts.catalog.tokenizer(this.baseModel, options);
   }
 
   /**

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { LoopwrightError } from '@loopwright/protocol';
 import { expect, test } from 'vitest';
-import { modelPackage } from './testing/fake-server.js';
+import { modelPackage, type SeenRequest } from './testing/fake-server.js';
 import { failure, setUp } from './testing/setup.js';
 
 const bodyOf = (body: string | undefined): Record<string, unknown> => JSON.parse(body ?? '{}');
@@ -28,7 +28,7 @@ test('a session is asked for with the caller’s options and waited for until it
     Loopwright: { TrainingType: 'lora', Seed: 1, TargetModules: ['q_proj'] },
   });
   expect(server.requests('SageMaker.DescribeTrainingSession')).toHaveLength(3);
-  expect(training.baseModel).toBe('loopwright/tiny');
+  expect(training.baseModel).toBe('tiny');
 });
 
 test('every weight can be trained instead', async () => {
@@ -97,6 +97,21 @@ test('a resume asks for what the version was trained with and loads it first', a
   expect(training.currentSequenceNumber).toBe(2);
 });
 
+test('where the version does not tell, the session that saved it does', async () => {
+  const { server, service } = setUp();
+  await service.createLoraTrainingClient({ baseModel: 'tiny', rank: 4, alpha: 12, name: 'saver' });
+  server.packages.push(modelPackage(4, 'state', { Kind: 'state', SessionName: 'saver' }));
+  server.packages.push(modelPackage(5, 'state', { Kind: 'state', SessionName: 'deleted' }));
+  const [known, unknown] = server.packages.map(({ ModelPackageArn }) => ModelPackageArn);
+  await service.createTrainingClientFromState({ modelPackageArn: known! });
+  await service.createTrainingClientFromState({ modelPackageArn: unknown! });
+  const created = server.requests('SageMaker.CreateTrainingSession').slice(1);
+  expect(created.map(({ body }) => bodyOf(body).LoraConfig)).toEqual([
+    { Rank: 4, Alpha: 12 },
+    { Rank: 32, Alpha: 64 },
+  ]);
+});
+
 test('a session whose load fails is stopped again', async () => {
   const { server, service } = setUp();
   server.packages.push(modelPackage(4, 'state'));
@@ -141,6 +156,34 @@ test('saved versions are listed by kind, whether or not the server tells it, and
 
 test('base models are listed by id', async () => {
   expect(await setUp().service.listBaseModels()).toEqual(['loopwright/tiny']);
+});
+
+test('a session that comes up after the service was closed is stopped again', async () => {
+  const { server, service } = setUp();
+  const late = service.createLoraTrainingClient({ baseModel: 'tiny' });
+  await service.close();
+  expect((await failure(late)).code).toBe('disposed');
+  expect(server.only.status).toBe('Stopped');
+});
+
+test('a creation that is aborted while it waits leaves no session behind', async () => {
+  const { server, service } = setUp();
+  const controller = new AbortController();
+  const isDescribe = ({ headers }: SeenRequest) => headers.get('x-amz-target') === 'SageMaker.DescribeTrainingSession';
+  server.faults.push({
+    when: (request) => {
+      if (isDescribe(request)) controller.abort();
+      return false;
+    },
+    fault: 'lose-request',
+  });
+  server.startStatuses.push('Scheduled', 'Scheduled');
+  const error = await failure(service.createLoraTrainingClient({ baseModel: 'tiny', signal: controller.signal }));
+  expect(error.code).toBe('cancelled');
+  expect(server.only.status).toBe('Stopped');
+  expect(
+    (await failure(service.createLoraTrainingClient({ baseModel: 'tiny', signal: AbortSignal.abort() }))).code,
+  ).toBe('cancelled');
 });
 
 test('closing the service closes what it made, and it makes no more', async () => {

@@ -1,7 +1,7 @@
 /** ServiceClient: the door of a server; makes training and sampling clients and looks after sessions and versions. */
 import { asLoopwrightError, complaint, LoopwrightError, type TrainingSpec } from '@loopwright/protocol';
 import { checkedArn } from './arns.js';
-import { type BaseModel, Catalog } from './catalog.js';
+import { Catalog } from './catalog.js';
 import {
   deleteModelPackage,
   describeModelPackage,
@@ -9,6 +9,7 @@ import {
   type ModelPackageFilter,
   type ModelPackageInfo,
   type ModelPackageKind,
+  type PackageOrigin,
   packageOrigin,
 } from './model-packages.js';
 import { SamplingClient } from './sampling-client.js';
@@ -21,6 +22,7 @@ import {
   loraSpec,
   type SessionFilter,
   type SessionSummary,
+  type SessionToMake,
   startSession,
   stopSession,
 } from './sessions.js';
@@ -92,7 +94,7 @@ export class ServiceClient implements AsyncDisposable {
   async createTrainingClient(options: TrainingOptions): Promise<TrainingClient> {
     this.#checkOpen('createTrainingClient');
     const training: TrainingSpec = options.trainingType === 'full' ? { type: 'full' } : loraSpec(options);
-    return this.#startTraining(await this.#find(options.baseModel), training, options);
+    return this.#startTraining(checkedModel(options.baseModel), training, options);
   }
 
   /** A new session that starts from saved weights, with a fresh optimizer. */
@@ -110,13 +112,14 @@ export class ServiceClient implements AsyncDisposable {
     this.#checkOpen('createSamplingClient');
     const { signal, modelPackageArn } = options;
     const origin = modelPackageArn === undefined ? undefined : await this.#origin(modelPackageArn, signal);
-    const model = await this.#find(options.baseModel ?? origin?.hubContentName);
+    const baseModel = checkedModel(options.baseModel ?? origin?.hubContentName);
+    const model = await this.#catalog.find(baseModel, { signal });
     const training = originalTraining(origin?.training ?? {}, {});
-    const name = await startSession(this.#transport, { baseModelArn: model.arn, training }, { signal });
+    const name = await this.#startSession({ baseModelArn: model.arn, training }, signal);
     const client: SamplingClient = new SamplingClient({
       link: new SessionLink(this.#transport, name),
       catalog: this.#catalog,
-      baseModel: model.id,
+      baseModel,
       modelPackageArn,
       onClose: async () => {
         this.#clients.delete(client);
@@ -191,34 +194,35 @@ export class ServiceClient implements AsyncDisposable {
       throw new LoopwrightError({ code: 'disposed', message: `${what}: this service client was closed` });
   }
 
-  async #find(baseModel: string | undefined): Promise<BaseModel> {
-    if (typeof baseModel !== 'string' || baseModel === '') {
-      throw complaint({
-        field: 'baseModel',
-        expected: 'the id of a model or the path of its directory',
-        got: typeof baseModel,
-      });
-    }
-    return this.#catalog.find(baseModel);
-  }
-
-  async #origin(modelPackageArn: string, signal: AbortSignal | undefined) {
+  async #origin(modelPackageArn: string, signal: AbortSignal | undefined): Promise<PackageOrigin> {
     const arn = checkedArn(modelPackageArn, 'modelPackageArn');
-    return packageOrigin(await describeModelPackage(this.#transport, arn, { signal }));
+    return packageOrigin(this.#transport, await describeModelPackage(this.#transport, arn, { signal }), { signal });
   }
 
-  async #startTraining(model: BaseModel, training: TrainingSpec, options: SessionOptions): Promise<TrainingClient> {
+  async #startTraining(baseModel: string, training: TrainingSpec, options: SessionOptions): Promise<TrainingClient> {
     const { name, description, seed, signal } = options;
-    const session = { baseModelArn: model.arn, training, name, description, seed };
-    const sessionName = await startSession(this.#transport, session, { signal });
+    const { arn } = await this.#catalog.find(baseModel, { signal });
+    const session = { baseModelArn: arn, training, name, description, seed };
+    const sessionName = await this.#startSession(session, signal);
     const client: TrainingClient = new TrainingClient({
       link: new SessionLink(this.#transport, sessionName),
       catalog: this.#catalog,
-      baseModel: model.id,
+      baseModel,
       onClosed: () => this.#clients.delete(client),
     });
     this.#clients.add(client);
     return client;
+  }
+
+  /** @returns its name. A session that comes up after this client was closed is stopped again. */
+  async #startSession(session: SessionToMake, signal: AbortSignal | undefined): Promise<string> {
+    const name = await startSession(this.#transport, session, { signal });
+    if (this.#closing === undefined) return name;
+    await stopSession(this.#transport, name);
+    throw new LoopwrightError({
+      code: 'disposed',
+      message: `session ${name} was stopped: its service client was closed`,
+    });
   }
 
   /** A new session plus a load that is waited for; a session whose load fails is stopped. */
@@ -226,8 +230,8 @@ export class ServiceClient implements AsyncDisposable {
     this.#checkOpen('createTrainingClientFromState');
     const { modelPackageArn, signal } = options;
     const origin = await this.#origin(modelPackageArn, signal);
-    const model = await this.#find(options.baseModel ?? origin.hubContentName);
-    const client = await this.#startTraining(model, originalTraining(origin.training, options), options);
+    const baseModel = checkedModel(options.baseModel ?? origin.hubContentName);
+    const client = await this.#startTraining(baseModel, originalTraining(origin.training, options), options);
     try {
       if (withOptimizer) await client.loadStateWithOptimizer(modelPackageArn, { signal });
       else await client.loadState(modelPackageArn, { signal });
@@ -239,9 +243,18 @@ export class ServiceClient implements AsyncDisposable {
   }
 }
 
+function checkedModel(baseModel: string | undefined): string {
+  if (typeof baseModel === 'string' && baseModel !== '') return baseModel;
+  throw complaint({
+    field: 'baseModel',
+    expected: 'the id of a model or the path of its directory',
+    got: baseModel === '' ? 'an empty string' : typeof baseModel,
+  });
+}
+
 /** What the version was trained with, where the caller says nothing else. */
 function originalTraining(
-  { TrainingType, Rank, Alpha, TargetModules }: ReturnType<typeof packageOrigin>['training'],
+  { TrainingType, Rank, Alpha, TargetModules }: PackageOrigin['training'],
   { rank = Rank, alpha = rank === Rank ? Alpha : undefined, targetModules = TargetModules }: LoraOptions,
 ): TrainingSpec {
   if (TrainingType === 'full') return { type: 'full' };

@@ -16,6 +16,8 @@ const startTimeoutMs = 600_000;
 const firstDelayMs = 25;
 const maxDelayMs = 1_000;
 
+const mayHaveArrived: readonly string[] = ['cancelled', 'timeout', 'connection_lost'];
+
 export interface SessionSummary {
   readonly name: string;
   readonly status: SessionStatus;
@@ -92,8 +94,12 @@ export async function startSession(
     await transport.control('CreateTrainingSession', request, { signal });
   } catch (error) {
     // A name of ours can only be taken by an earlier attempt whose answer was lost.
-    const isOurs = session.name === undefined && LoopwrightError.isInstance(error) && error.code === 'session_exists';
-    if (!isOurs) throw error;
+    const isOurs = session.name === undefined && LoopwrightError.isInstance(error);
+    if (!isOurs || error.code !== 'session_exists') {
+      // Given up on while the request was under way: the server may have made it.
+      if (isOurs && mayHaveArrived.includes(error.code)) void stopSession(transport, name).catch(() => undefined);
+      throw error;
+    }
   }
   try {
     await waitUntilRunning(transport, name, signal);

@@ -132,8 +132,8 @@ export class TrainingClient implements AsyncDisposable {
   }
 
   /** The tokenizer of the base model. */
-  getTokenizer(): Promise<Tokenizer> {
-    return this.#catalog.tokenizer(this.baseModel);
+  getTokenizer(options: CallOptions = {}): Promise<Tokenizer> {
+    return this.#catalog.tokenizer(this.baseModel, options);
   }
 
   /** As {@link forwardBackward}, without a gradient. */

@@ -3,6 +3,7 @@ import { LoopwrightError, type OperationResults, type SessionStatus } from '@loo
 import {
   arnMap,
   type ControlAction,
+  type ControlRequest,
   type ControlResponses,
   controlActionOf,
   decodeSamplingRequest,
@@ -46,6 +47,7 @@ interface FakeSession {
   status: SessionStatus;
   readonly numbers: Map<number, { readonly token: string | undefined; readonly payload: string; readonly id: string }>;
   readonly operations: Map<string, FakeOperation>;
+  readonly lora: ControlRequest<'CreateTrainingSession'>['LoraConfig'];
   versions: number;
 }
 
@@ -253,9 +255,9 @@ export class FakeServer {
   #control<A extends ControlAction>(action: A, body: unknown): ControlResponses[ControlAction] {
     const handlers: { readonly [K in ControlAction]?: (body: unknown) => ControlResponses[K] } = {
       CreateTrainingSession: (raw) => {
-        const { TrainingSessionName: name } = decodeControlRequest('CreateTrainingSession', raw);
+        const { TrainingSessionName: name, LoraConfig: lora } = decodeControlRequest('CreateTrainingSession', raw);
         if (this.sessions.has(name)) throw new LoopwrightError({ code: 'session_exists', message: `${name} exists` });
-        this.sessions.set(name, { status: 'Running', numbers: new Map(), operations: new Map(), versions: 0 });
+        this.sessions.set(name, { status: 'Running', lora, numbers: new Map(), operations: new Map(), versions: 0 });
         return { TrainingSessionArn: sessionArn(name) };
       },
       DescribeTrainingSession: (raw) => {
@@ -267,6 +269,7 @@ export class FakeServer {
             TrainingSessionName: name,
             TrainingSessionStatus: status,
             CreationTime: 1_790_000_000,
+            LoraConfig: this.#session(name).lora,
             ...(status === 'Failed' ? { ErrorDetails: 'the model did not load' } : {}),
           },
         };

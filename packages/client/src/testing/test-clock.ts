@@ -1,5 +1,5 @@
 /** A clock on which nobody waits: sleeping moves it. */
-import type { Clock } from '../clock.js';
+import { type Clock, cancelledBy } from '../clock.js';
 
 export class TestClock implements Clock {
   /** What was slept, in order. */
@@ -8,7 +8,8 @@ export class TestClock implements Clock {
 
   readonly now = (): number => this.#nowMs;
 
-  readonly sleep = async (ms: number): Promise<void> => {
+  readonly sleep = async (ms: number, signal?: AbortSignal): Promise<void> => {
+    if (signal?.aborted === true) throw cancelledBy(signal);
     this.sleeps.push(ms);
     this.#nowMs += ms;
     await new Promise((resolve) => setImmediate(resolve));

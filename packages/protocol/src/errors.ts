@@ -86,6 +86,7 @@ export const errorCatalogue = {
   out_of_memory: { status: 507, retryable: false, doc: 'The work does not fit the memory of this machine.' },
   disk_full: { status: 507, retryable: false, doc: 'The disk is full; nothing was half written.' },
   port_in_use: { status: 500, retryable: false, doc: 'Another program listens on that port.' },
+  data_dir_in_use: { status: 500, retryable: false, doc: 'Another server works on that data directory.' },
   unsupported_host: {
     status: 500,
     retryable: false,

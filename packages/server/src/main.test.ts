@@ -78,9 +78,29 @@ describe('startServer', () => {
   it('refuses a data directory that another server uses, until that one has closed', async () => {
     const options = base();
     const first = await startServer(options);
-    await expect(startServer(options)).rejects.toThrow('in use by another server');
+    await expect(startServer(options)).rejects.toMatchObject({
+      code: 'data_dir_in_use',
+      details: { field: 'dataDir', remedy: expect.any(String) },
+    });
     await first.close();
     await (await startServer(options)).close();
+  });
+
+  it('stops the live sessions of an earlier process where they are not to go on', async () => {
+    const options = base();
+    const first = await startServer(options);
+    const call = async (server: { url: string }, target: string, body: unknown) => {
+      const headers = { 'content-type': 'application/json', 'x-amz-target': `SageMaker.${target}` };
+      const answer = await fetch(server.url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await answer.json()) as Record<string, unknown>; // true: every answer is an object
+    };
+    const ModelConfig = { BaseModelArn: hubContentArn({ name: 'fake-model', version: '1.0.0' }) };
+    await call(first, 'CreateTrainingSession', { TrainingSessionName: 's', ...placeholders, ModelConfig });
+    await first.close();
+    await using second = await startServer({ ...options, leftoverSessions: 'stop' });
+    const detail = async () =>
+      (await call(second, 'DescribeTrainingSession', { TrainingSessionName: 's' })).TrainingSessionDetail;
+    await expect.poll(detail).toMatchObject({ TrainingSessionStatus: 'Stopped' });
   });
 
   it.each(['0.0.0.0', '::', '192.168.1.5', 'example.org'])('does not listen on %s without a key', async (host) => {

@@ -19,6 +19,7 @@ import { Registry } from './registry/registry.js';
 import { createApp } from './routes/app.js';
 import type { App } from './routes/context.js';
 import { HubNames } from './routes/hub-names.js';
+import { arns } from './routes/runtime-plane.js';
 import { SessionRepository } from './sessions/session-repository.js';
 import { SessionService } from './sessions/session-service.js';
 import { lockDataDirectory } from './store/data-lock.js';
@@ -47,6 +48,11 @@ export interface ServerOptions {
   readonly allowModelPaths?: boolean;
   /** 8 by default. */
   readonly maxLiveSessions?: number;
+  /**
+   * What becomes of live sessions that an earlier process left: they go on (`resume`, the default), or are stopped, for
+   * servers that live and die with their only client.
+   */
+  readonly leftoverSessions?: 'resume' | 'stop';
   /** Sampling operations of a session that run at once; 64 by default. */
   readonly samplingConcurrency?: number;
   /** A missing sequence number fails its session after this; 10 minutes by default, null waits for ever. */
@@ -68,6 +74,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly port: number;
   /** The application, for requests without a socket: `app.request(path)`. */
   readonly app: App;
+  /** The folder of a saved version, named by its ARN: a PEFT adapter, or a model directory. @throws `unknown_version` */
+  versionDirectory(modelPackageArn: string): Promise<string>;
   /** Removes expired versions and idle sessions now; also done from time to time. */
   sweep(): Promise<void>;
   /** Answers what is held, lets go of sessions (the next server takes them up) and ends the engines. Closing twice is harmless. */
@@ -77,7 +85,7 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * Starts a server.
  *
- * @throws `port_in_use`; `invalid_argument` (host without key, models); `internal` when another server uses the data directory or a newer release wrote it
+ * @throws `port_in_use`; `invalid_argument` (host without key, models); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
@@ -102,6 +110,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     app: service.app,
+    versionDirectory: service.versionDirectory,
     sweep: service.sweep,
     close,
     [Symbol.asyncDispose]: close,
@@ -111,6 +120,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 /** A server without its socket. */
 export interface OpenService {
   readonly app: App;
+  versionDirectory(modelPackageArn: string): Promise<string>;
   sweep(): Promise<void>;
   close(): Promise<void>;
 }
@@ -168,7 +178,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       version: await ownVersion(),
       startedAtMs: clock.now(),
     });
-    await service.recover();
+    await service.recover(options.leftoverSessions);
     const opened = database;
     const sweep = oneAtATime(async () => {
       await service.expireIdle();
@@ -182,7 +192,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       await opened.destroy();
       lock.release();
     });
-    return { app, sweep, close };
+    const versionDirectory = async (modelPackageArn: string) => {
+      const { id } = await registry.get(workspaceId, arns.toVersion(modelPackageArn, 'modelPackageArn'));
+      return registry.directory(workspaceId, id);
+    };
+    return { app, versionDirectory, sweep, close };
   } catch (error) {
     await database?.destroy();
     lock.release();

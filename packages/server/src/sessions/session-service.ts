@@ -193,11 +193,12 @@ export class SessionService {
     return this.#runners.get(session.id)?.trace.entries() ?? [];
   }
 
-  /** Takes up the sessions that an earlier process left: live ones go on, half-ended ones are ended. */
-  async recover(): Promise<void> {
+  /** Takes up the sessions that an earlier process left: live ones go on unless they are to stop, half-ended ones are ended. */
+  async recover(live: 'resume' | 'stop' = 'resume'): Promise<void> {
     const { sessions } = this.#options;
     for (const session of await sessions.withStatus(liveStatuses)) {
-      if (session.status === 'Stopping') this.#background(this.#runnerOf(session).end('Stopped'), session.name);
+      if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
+      if (live === 'stop' || session.status === 'Stopping') this.#background(this.#runnerOf(session).end('Stopped'), session.name);
       else this.#run(session);
     }
     for (const session of await sessions.withStatus(['Deleting'])) await this.#remove(session);

@@ -6,7 +6,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import { SqliteFile, sqliteCode } from './libsql-driver.js';
 
 export interface DataLock {
@@ -14,7 +14,7 @@ export interface DataLock {
   release(): void;
 }
 
-/** @throws `internal` naming the process that holds the directory */
+/** @throws `data_dir_in_use` naming the process that holds the directory */
 export function lockDataDirectory(directory: string): DataLock {
   const file = new SqliteFile(join(directory, 'lock.db'));
   const note = join(directory, 'lock.json');
@@ -23,10 +23,12 @@ export function lockDataDirectory(directory: string): DataLock {
   } catch (error) {
     file.close();
     if (sqliteCode(error) === undefined || !sqliteCode(error)?.startsWith('SQLITE_BUSY')) throw error;
-    throw new LoopwrightError({
-      code: 'internal',
-      message: `${directory} is in use by another server (${holder(note)}); stop it, or give this one another data directory`,
-      details: { field: 'dataDir', expected: 'a directory that no other server uses', got: directory },
+    throw complaint({
+      code: 'data_dir_in_use',
+      field: 'dataDir',
+      expected: 'a directory that no other server uses',
+      got: `${directory}, which another one (${holder(note)}) works on`,
+      remedy: 'stop that one, or give this one another data directory',
       cause: error,
     });
   }

@@ -74,7 +74,7 @@ describe('lockDataDirectory', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await once(child.stdout, 'data');
-    expect(() => lockDataDirectory(path)).toThrow('in use by another server');
+    expect(() => lockDataDirectory(path)).toThrow('which another one (process');
     child.kill('SIGKILL');
     await once(child, 'exit');
     lockDataDirectory(path).release();

@@ -54,6 +54,7 @@ const exceptions = {
   out_of_memory: noSpace,
   disk_full: noSpace,
   port_in_use: fault,
+  data_dir_in_use: fault,
   unsupported_host: fault,
   timeout: fault,
   connection_lost: fault,

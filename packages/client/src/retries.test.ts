@@ -102,3 +102,35 @@ test('an answer that is not JSON says that the address may be wrong', async () =
 test.each(['nonsense', 'ftp://x', ''])('the address %j is refused at construction', (baseUrl) => {
   expect(() => new ServiceClient({ baseUrl })).toThrow(expect.objectContaining({ code: 'invalid_argument' }));
 });
+
+test.each(Array.from({ length: 20 }, (_, seed) => seed))(
+  'whatever is lost or throttled on the way, every operation runs once and in order (seed %i)',
+  async (seed) => {
+    const { server, training } = await setUpTraining();
+    let state = seed * 7919 + 1;
+    const draw = () => {
+      state = (state * 48271) % 2147483647;
+      return state / 2147483647;
+    };
+    const throttled = new LoopwrightError({ code: 'limit_exceeded', message: 'full' });
+    const faults = [throttled, 'lose-request', 'lose-answer'] as const;
+    for (let i = 0; i < 40; i++) {
+      const fault = faults[Math.floor(draw() * 3)]!;
+      server.faults.push({ when: ({ path }) => path.includes('/operations') && draw() < 0.3, fault });
+    }
+    const calls = Array.from({ length: 12 }, (_, index) => {
+      if (index % 3 === 0) return training.forwardBackward([datum(index)], 'cross_entropy');
+      return index % 3 === 1 ? training.optimStep() : training.saveState();
+    });
+    const cancelled = new Set([4, 8].filter(() => draw() < 0.5));
+    for (const index of cancelled) calls[index]?.cancel();
+    await Promise.allSettled(calls);
+    const kept = calls.flatMap((_, index) => (cancelled.has(index) ? [] : index));
+    const types = ['forward-backward', 'optim-step', 'save-state'];
+    expect(server.training.map(({ operation }) => operation.type)).toEqual(kept.map((index) => types[index % 3]));
+    expect(server.training.map(({ sequenceNumber }) => sequenceNumber)).toEqual(kept.map((_, index) => index + 1));
+    expect(calls.map(({ state: end }) => end)).toEqual(
+      calls.map((_, index) => (cancelled.has(index) ? 'cancelled' : 'completed')),
+    );
+  },
+);

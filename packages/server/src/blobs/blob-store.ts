@@ -20,7 +20,7 @@ export type Manifest = readonly ManifestEntry[];
 
 export interface BlobStore {
   /**
-   * Stores bytes and returns their hash once they are on the disk; the same bytes are stored once.
+   * Stores bytes, which must not be changed afterwards, and returns their hash once they are on the disk; the same bytes are stored once.
    * @throws `disk_full`: nothing is left behind
    */
   put(workspaceId: string, bytes: Uint8Array): Promise<string>;

@@ -30,8 +30,8 @@ describe('FileBlobStore', () => {
 
   it('notices bytes that were changed from outside', async () => {
     const root = fresh();
+    const hash = await new FileBlobStore({ root }).put('w', bytes('abc'));
     const store = new FileBlobStore({ root });
-    const hash = await store.put('w', bytes('abc'));
     const path = join(root, 'w', hash.slice(0, 2), hash);
     await nodeFiles.chmod(path, 0o644);
     writeFileSync(path, 'abd');

@@ -5,6 +5,7 @@ import * as nodeFiles from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
+import { RecentBytes } from './recent-bytes.js';
 
 /** The file operations in use; tests hand in failing ones. */
 export type FileOperations = Pick<
@@ -24,6 +25,7 @@ export class FileBlobStore implements BlobStore {
   readonly #files: FileOperations;
   readonly #graceMs: number;
   readonly #made = new Set<string>();
+  readonly #recent = new RecentBytes();
 
   constructor({ root, files = nodeFiles, graceMs = 600_000 }: FileBlobStoreOptions) {
     this.#root = root;
@@ -34,7 +36,8 @@ export class FileBlobStore implements BlobStore {
   async put(workspaceId: string, bytes: Uint8Array): Promise<string> {
     const hash = createHash('sha256').update(bytes).digest('hex');
     const path = this.#path({ workspaceId, hash });
-    if (await this.#touch(path, bytes.byteLength)) return hash;
+    this.#recent.add(path, bytes);
+    // Written even if it is there already: that is rare, costs no more than a look would, and makes the blob young again.
     const temporary = `${path}.${randomUUID()}.tmp`;
     try {
       await this.#directory(dirname(path));
@@ -48,6 +51,7 @@ export class FileBlobStore implements BlobStore {
       await this.#files.rename(temporary, path);
       await this.#syncDirectory(dirname(path));
     } catch (error) {
+      this.#recent.remove(path);
       await this.#files.rm(temporary, { force: true }).catch(() => {}); // the first failure is the one to report
       throw storageError(error);
     }
@@ -56,6 +60,8 @@ export class FileBlobStore implements BlobStore {
 
   async get(ref: BlobRef): Promise<Uint8Array> {
     const path = this.#path(ref);
+    const recent = this.#recent.get(path);
+    if (recent !== undefined) return recent;
     let bytes: Uint8Array;
     try {
       bytes = await this.#files.readFile(path);
@@ -111,6 +117,7 @@ export class FileBlobStore implements BlobStore {
       if (errno(error) === 'ENOENT') return true;
       throw storageError(error);
     }
+    this.#recent.remove(path);
     await this.#files.rm(path, { force: true });
     return true;
   }

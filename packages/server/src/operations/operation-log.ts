@@ -15,6 +15,7 @@ import type { Transaction } from 'kysely';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
 import { errorColumn, type SessionRecord, sessionFromRow } from '../sessions/session-record.js';
+import { GroupCommit } from '../store/group-commit.js';
 import type { Database } from '../store/open-database.js';
 import type { Tables } from '../store/tables.js';
 import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
@@ -68,12 +69,14 @@ export interface Finish {
 
 export class OperationLog {
   readonly #database: Database;
+  readonly #commits: GroupCommit;
   readonly #blobs: BlobStore;
   readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<() => void>>();
 
   constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
     this.#database = database;
+    this.#commits = new GroupCommit(database);
     this.#blobs = blobs;
     this.#clock = clock;
   }
@@ -87,7 +90,7 @@ export class OperationLog {
   async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
     const payloadBlob = await this.#blobs.put(session.workspaceId, encodeOperation(operation));
     const { sequenceNumber, clientToken, trainer } = submission;
-    return this.#database.transaction().execute(async (trx) => {
+    return this.#commits.run(async (trx) => {
       const now = this.#clock.now();
       const current = await trx.selectFrom('sessions').selectAll().where('id', '=', session.id).executeTakeFirst();
       if (current === undefined)
@@ -134,7 +137,7 @@ export class OperationLog {
 
   /** Counts the sequence number of a refused submission as used, so that the operations behind it need not wait. */
   async spend(session: SessionRecord, sequenceNumber: number): Promise<boolean> {
-    return this.#database.transaction().execute(async (trx) => {
+    return this.#commits.run(async (trx) => {
       const taken = await trx
         .selectFrom('operations')
         .select('id')
@@ -233,7 +236,7 @@ export class OperationLog {
   async finish({ session, record, ending, startedAtMs, effects, alongside }: Finish): Promise<boolean> {
     const resultBlob = ending.status === 'Completed' ? await this.#storeResult(record, ending.done) : null;
     const now = this.#clock.now();
-    const written = await this.#database.transaction().execute(async (trx) => {
+    const written = await this.#commits.run(async (trx) => {
       const update = await trx
         .updateTable('operations')
         .set({
@@ -260,7 +263,7 @@ export class OperationLog {
 
   /** Effects without an ending, such as the turn of an operation that was cancelled while it waited. */
   async apply(sessionId: string, effects: SessionEffects): Promise<void> {
-    await this.#database.transaction().execute((trx) => this.#applyEffects(trx, sessionId, effects));
+    await this.#commits.run((trx) => this.#applyEffects(trx, sessionId, effects));
   }
 
   /** Resolves when the operation has ended, the time is over or the signal fires; whichever is first. */

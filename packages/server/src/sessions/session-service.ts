@@ -198,7 +198,8 @@ export class SessionService {
     const { sessions } = this.#options;
     for (const session of await sessions.withStatus(liveStatuses)) {
       if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
-      if (live === 'stop' || session.status === 'Stopping') this.#background(this.#runnerOf(session).end('Stopped'), session.name);
+      if (live === 'stop' || session.status === 'Stopping')
+        this.#background(this.#runnerOf(session).end('Stopped'), session.name);
       else this.#run(session);
     }
     for (const session of await sessions.withStatus(['Deleting'])) await this.#remove(session);

@@ -1,0 +1,32 @@
+/**
+ * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
+ *
+ * train B S · decode B · generate B · grpo · start (connect to first token on the bundled model)
+ * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, PROMPT=64, NEW=64
+ */
+import { generate, train } from './engine-works.js';
+import { settingsFrom } from './report.js';
+import { grpo, start } from './service-works.js';
+
+const [work, ...numbers] = process.argv.slice(2);
+const [first = 8, second = 256] = numbers.map(Number);
+const settings = settingsFrom(process.env);
+switch (work) {
+  case 'train':
+    await train(settings, first, second);
+    break;
+  case 'decode':
+    await generate(settings, first, { prefill: 'apart' });
+    break;
+  case 'generate':
+    await generate(settings, first, { prefill: 'included' });
+    break;
+  case 'grpo':
+    await grpo(settings);
+    break;
+  case 'start':
+    await start(settings);
+    break;
+  default:
+    throw new Error(`work: expected train B S, decode B, generate B, grpo or start, got ${work ?? 'nothing'}`);
+}

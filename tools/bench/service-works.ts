@@ -1,0 +1,93 @@
+/** Works of the whole product: client, HTTP, log, scheduler and the engine in its process. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { centerRewards, connect, rlDatum } from 'loopwright';
+import { emit, median, type Settings } from './report.js';
+
+const groups = 8;
+const samples = 8;
+
+async function withDataDirectory(work: (dataDir: string) => Promise<void>): Promise<void> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'loopwright-bench-'));
+  try {
+    await work(dataDir);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** One GRPO step: 8 prompts × 8 samples, 64 + 64 tokens, LoRA r=32. Wall seconds: the work is spread over processes. */
+export function grpo(settings: Settings): Promise<void> {
+  const { prompt: promptLength, newTokens, modelDirectory, repeats } = settings;
+  return withDataDirectory(async (dataDir) => {
+    await using service = await connect({ dataDir });
+    const training = await service.createLoraTrainingClient({
+      baseModel: modelDirectory,
+      rank: 32,
+      alpha: 64,
+      seed: 1,
+    });
+    const steps: { total: number; sampled: number; trained: number }[] = [];
+    for (let step = 0; step <= repeats; step++) {
+      const begin = performance.now();
+      const sampler = await training.saveWeightsAndGetSamplingClient();
+      const rollouts = await Promise.all(
+        Array.from({ length: groups }, async (_, g) => {
+          const prompt = Array.from(
+            { length: promptLength },
+            (_, i) => 3 + ((i * 7919 + (step * groups + g) * 104_729) % 40_000),
+          );
+          const { sequences } = await sampler.sample(prompt, {
+            numSamples: samples,
+            maxTokens: newTokens,
+            seed: step * groups + g,
+          });
+          return { prompt, sequences, rewards: sequences.map(({ tokens }) => new Set(tokens).size % 7) };
+        }),
+      );
+      const sampled = performance.now();
+      const advantages = centerRewards(rollouts.map(({ rewards }) => rewards));
+      const data = rollouts.flatMap(({ prompt, sequences }, g) =>
+        sequences.map((sequence, j) => rlDatum({ prompt, sequence, advantage: advantages[g]![j]! })),
+      );
+      await Promise.all([
+        training.forwardBackward(data, 'importance_sampling'),
+        training.optimStep({ learningRate: 1e-5 }),
+      ]);
+      const end = performance.now();
+      if (step > 0)
+        steps.push({ total: (end - begin) / 1000, sampled: (sampled - begin) / 1000, trained: (end - sampled) / 1000 });
+    }
+    const best = steps.reduce((a, b) => (a.total <= b.total ? a : b));
+    emit(
+      {
+        work: `grpo step ${groups}x${samples} p${promptLength} n${newTokens}`,
+        value: best.total,
+        unit: 's/step',
+        median: median(steps.map(({ total }) => total)),
+        generate_score_s: best.sampled,
+        train_s: best.trained,
+      },
+      { ...settings, clock: 'wall' },
+    );
+  });
+}
+
+/** From `connect()` to the first sampled token of the bundled model. */
+export function start(settings: Settings): Promise<void> {
+  return withDataDirectory(async (dataDir) => {
+    const taken: number[] = [];
+    for (let i = 0; i < settings.repeats; i++) {
+      const begin = performance.now();
+      await using service = await connect({ dataDir: path.join(dataDir, String(i)) });
+      const sampler = await service.createSamplingClient({ baseModel: 'loopwright-tiny' });
+      await sampler.sample([1, 2, 3], { maxTokens: 1 });
+      taken.push((performance.now() - begin) / 1000);
+    }
+    emit(
+      { work: 'connect to first token, loopwright-tiny', value: Math.min(...taken), unit: 's', median: median(taken) },
+      { ...settings, clock: 'wall' },
+    );
+  });
+}

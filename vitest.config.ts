@@ -4,12 +4,22 @@ import { defineConfig } from 'vitest/config';
 const conditions = ['loopwright-source'];
 
 export default defineConfig({
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts', 'recipes/*/*.test.ts'],
     testTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        resolve: { conditions },
+        ssr: { resolve: { conditions } },
+        test: { name: 'unit', include: ['packages/*/src/**/*.test.ts', 'tools/*/src/**/*.test.ts'] },
+      },
+      {
+        // What crosses packages, processes or HTTP runs what is published: the compiled packages.
+        extends: true,
+        test: { name: 'whole', include: ['test/**/*.test.ts', 'recipes/*/*.test.ts'] },
+      },
+    ],
   },
 });

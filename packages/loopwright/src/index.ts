@@ -1,1 +1,92 @@
-export {};
+/** Loopwright: write the training loop of a language model as an ordinary program. This is the public front door. */
+export type {
+  CallOptions,
+  DeleteOptions,
+  ForwardBackwardOutput,
+  FromStateOptions,
+  LoraTrainingOptions,
+  LossConfigFor,
+  ModelPackageFilter,
+  ModelPackageInfo,
+  ModelPackageKind,
+  OperationState,
+  OptimStepOptions,
+  OptimStepOutput,
+  SampledTokens,
+  SampleOptions,
+  SampleOutput,
+  SamplingClientOptions,
+  SavedVersion,
+  SaveOptions,
+  SaveWeightsOptions,
+  SessionFilter,
+  SessionSummary,
+  TrainingOptions,
+} from '@loopwright/client';
+export { OperationFuture, SamplingClient, ServiceClient, TrainingClient } from '@loopwright/client';
+export type {
+  Answer,
+  ArithmeticEnvironment,
+  ArithmeticProblem,
+  Environment,
+  EvaluateOptions,
+  Evaluation,
+  Grade,
+  GrpoOptions,
+  GrpoReference,
+  GrpoResult,
+  GrpoStep,
+  Interval,
+  Metrics,
+  Problem,
+  Random,
+  RlDatumOptions,
+  RlLossName,
+  Rollout,
+  RolloutGroup,
+  Sampler,
+  Scorer,
+  SftDatumOptions,
+  SftOptions,
+  SftResult,
+  SftStep,
+  Trainer,
+} from '@loopwright/loops';
+export {
+  arithmetic,
+  centerRewards,
+  createRandom,
+  escapeText,
+  evaluate,
+  explain,
+  klK1,
+  klK2,
+  klK3,
+  leaveOneOutRewards,
+  mixSeed,
+  normalizeRewards,
+  rlDatum,
+  runGrpo,
+  runSft,
+  sftDatum,
+  sftDatumFromMessages,
+  wilsonInterval,
+} from '@loopwright/loops';
+export type { MetricsLog, TerminalView, TerminalViewOptions } from '@loopwright/loops/node';
+export { createTerminalView, openMetricsLog } from '@loopwright/loops/node';
+export type {
+  DatumFor,
+  ErrorCode,
+  ErrorDetails,
+  LossConfig,
+  LossInputName,
+  LossName,
+  SessionStatus,
+  StopReason,
+  TargetModule,
+} from '@loopwright/protocol';
+export { errorCatalogue, LoopwrightError, lossNames, targetModules } from '@loopwright/protocol';
+export type { ChatMessage, ChatTemplateOptions, Tokenizer } from '@loopwright/text';
+export type { ConnectOptions, EmbeddedOptions, RemoteOptions, ServiceWork } from './connect.js';
+export { connect, ServiceConnection, withService } from './connect.js';
+export type { LogLevel } from './embedded.js';

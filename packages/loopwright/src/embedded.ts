@@ -1,0 +1,97 @@
+/** The embedded server: the session service and its engine, started in and for this process. */
+import { randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { LoopwrightError } from '@loopwright/protocol';
+import type { RunningServer, ServerOptions } from '@loopwright/server';
+import { pino } from 'pino';
+import type { Settings } from './config.js';
+import { installedModels } from './models.js';
+
+export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
+
+export interface EmbeddedServerOptions {
+  /** Where saved versions go; by default `data` in the home folder or, while another process works on that, `data-2` and so on. */
+  readonly dataDir?: string;
+  /** Directories of further base models, by id. */
+  readonly models?: Readonly<Record<string, string>>;
+  /** To the standard error; `silent` by default. */
+  readonly logLevel?: LogLevel;
+  /** Of the engine; by default the processors of the machine, 8 at most. */
+  readonly threads?: number;
+  readonly apiKey?: string;
+}
+
+export interface EmbeddedServer extends AsyncDisposable {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly dataDir: string;
+  /** Data directories beside this one, of processes that ran at the same time. */
+  otherDataDirs(): Promise<string[]>;
+  versionDirectory(modelPackageArn: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Processes at once that share a home folder. */
+const maxDataDirs = 64;
+
+/**
+ * Starts a server on a free loopback port. What an earlier process left running in the data directory is stopped: its
+ * client is gone, and nobody else could go on with it.
+ *
+ * @throws `data_dir_in_use` for a data directory that was named; what `startServer` throws
+ */
+export async function startEmbeddedServer(
+  settings: Settings,
+  { dataDir, models = {}, logLevel = 'silent', threads, apiKey = randomUUID() }: EmbeddedServerOptions = {},
+): Promise<EmbeddedServer> {
+  // Loaded here, so that users of a server by URL never load database and runtime.
+  const { startServer } = await import('@loopwright/server');
+  const options = {
+    models: await installedModels({ models, folders: settings.modelFolders }),
+    apiKey,
+    allowModelPaths: true,
+    cacheDirectory: join(settings.home, 'cache'),
+    leftoverSessions: 'stop',
+    logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
+    ...(threads === undefined ? {} : { threads }),
+  } satisfies Omit<ServerOptions, 'dataDir'>;
+  const start = (directory: string) => startServer({ ...options, dataDir: directory });
+  if (dataDir !== undefined)
+    return embed(await start(resolve(dataDir)), { apiKey, dataDir: resolve(dataDir), settings });
+  for (let slot = 1; ; slot++) {
+    const directory = join(settings.home, slot === 1 ? 'data' : `data-${slot}`);
+    try {
+      return embed(await start(directory), { apiKey, dataDir: directory, settings });
+    } catch (error) {
+      if (!LoopwrightError.isInstance(error) || error.code !== 'data_dir_in_use' || slot === maxDataDirs) throw error;
+    }
+  }
+}
+
+interface Embedding {
+  readonly apiKey: string;
+  readonly dataDir: string;
+  readonly settings: Settings;
+}
+
+function embed(server: RunningServer, { apiKey, dataDir, settings }: Embedding): EmbeddedServer {
+  return {
+    url: server.url,
+    apiKey,
+    dataDir,
+    otherDataDirs: async () => (await dataDirsIn(settings.home)).filter((directory) => directory !== dataDir),
+    versionDirectory: (modelPackageArn) => server.versionDirectory(modelPackageArn),
+    close: () => server.close(),
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}
+
+/** The default data directories of a home folder that exist, `data` first. */
+export async function dataDirsIn(home: string): Promise<string[]> {
+  const names = await readdir(home).catch(() => []); // none there yet
+  return names
+    .filter((name) => /^data(-\d+)?$/.test(name))
+    .sort((a, b) => a.length - b.length || a.localeCompare(b))
+    .map((name) => join(home, name));
+}

@@ -19,7 +19,13 @@ import { GroupCommit } from '../store/group-commit.js';
 import type { Database } from '../store/open-database.js';
 import type { Tables } from '../store/tables.js';
 import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
-import { isTrainingType, type OperationRecord, operationFromRow, type ResolvedInputs } from './operation-record.js';
+import {
+  isTrainingType,
+  type OperationRecord,
+  operationFromRow,
+  type ResolvedInputs,
+  type TrainingRecord,
+} from './operation-record.js';
 import { decodeOperation, decodeResult, encodeOperation, encodeResult } from './payload-codec.js';
 
 /** Where a submission stands in its session's order; sampling operations have none. */
@@ -55,6 +61,8 @@ export interface SessionEffects {
   readonly gradientIncomplete?: boolean;
   readonly step?: number;
   readonly samplerVersion?: VersionId;
+  /** Version that the weights now come from; read back from the loads of the log, so there is no column for it. */
+  readonly parent?: VersionId;
 }
 
 export interface Finish {
@@ -198,16 +206,16 @@ export class OperationLog {
     return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(operationFromRow);
   }
 
-  /** Training operations from `first` on, in order. */
-  async training(sessionId: string, first = 1): Promise<OperationRecord[]> {
+  /** The training operations of a session, in the order of their numbers. */
+  async training(sessionId: string): Promise<TrainingRecord[]> {
     const rows = await this.#database
       .selectFrom('operations')
       .selectAll()
       .where('session_id', '=', sessionId)
-      .where('sequence_number', '>=', first)
+      .where('kind', '=', 'training')
       .orderBy('sequence_number')
       .execute();
-    return rows.map(operationFromRow);
+    return rows.map(operationFromRow).filter((record) => record.kind === 'training');
   }
 
   async operation(record: OperationRecord): Promise<Operation> {

@@ -66,7 +66,10 @@ export async function executeTraining(tools: ExecutionTools, call: TrainingCall)
       const directory = await tools.registry.directory(session.workspaceId, version);
       await engine.loadState(session.name, { directory, loadOptimizer, ...options });
       const step = loadOptimizer ? saved.step : 0;
-      return { done: { type: 'load-state', result: {} }, effects: { step, gradientIncomplete: false } };
+      return {
+        done: { type: 'load-state', result: {} },
+        effects: { step, gradientIncomplete: false, parent: version },
+      };
     }
     case 'save-weights':
     case 'save-state':

@@ -17,8 +17,7 @@ export async function rebuildSession({ engine, session, nextSequenceNumber, tool
   const { log, registry } = tools;
   await engine.closeSession(session.name); // a half-made one of an earlier attempt
   const plan = await engine.createSession(session.spec, session.plan === null ? {} : { plan: session.plan });
-  const records = (await log.training(session.id)).filter((record) => record.kind === 'training');
-  const past = records.filter(({ sequenceNumber }) => sequenceNumber < nextSequenceNumber);
+  const past = (await log.training(session.id)).filter(({ sequenceNumber }) => sequenceNumber < nextSequenceNumber);
   const available = new Set<string>();
   for (const { readsVersion, resolved } of past) {
     for (const version of [readsVersion, resolved.version ?? null]) {

@@ -190,7 +190,7 @@ export class SessionService {
   /** What ran when, for the sessions of this process. @throws `unknown_session` */
   async trace(name: string): Promise<readonly TraceEntry[]> {
     const session = await this.session(name);
-    return this.#runners.get(session.id)?.trace.entries() ?? [];
+    return this.#runners.get(session.id)?.trace() ?? [];
   }
 
   /** Takes up the sessions that an earlier process left: live ones go on unless they are to stop, half-ended ones are ended. */

@@ -1,0 +1,84 @@
+/** The operations of a session that run now: their start, their progress, and how they are asked to give up. */
+import type { Clock } from '../clock.js';
+import type { OperationRecord } from '../operations/operation-record.js';
+import { cancelled } from './endings.js';
+import { Trace } from './trace.js';
+
+export interface Running {
+  readonly record: OperationRecord;
+  readonly startedAtMs: number;
+  readonly abort: AbortController;
+  /** Share done, 0 to 1, once the engine has told it. */
+  done: number | undefined;
+  /** Resolves when its ending is written, or it was let go. */
+  readonly finished: Promise<void>;
+  /** What the engine is called with. */
+  readonly callOptions: { readonly signal: AbortSignal; readonly onProgress: (done: number) => void };
+  /** To be called once, at the end. */
+  readonly close: () => void;
+}
+
+export class RunningOperations {
+  readonly trace = new Trace();
+  readonly #running = new Map<string, Running>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get(id: string): Running | undefined {
+    return this.#running.get(id);
+  }
+
+  count(kind: OperationRecord['kind']): number {
+    return [...this.#running.values()].filter(({ record }) => record.kind === kind).length;
+  }
+
+  begin(record: OperationRecord): Running {
+    const clock = this.#clock;
+    const startedAtMs = clock.now();
+    const { id: operationId, kind, type } = record;
+    const order = record.kind === 'training' ? { sequenceNumber: record.sequenceNumber } : {};
+    const entry = this.trace.start({ operationId, kind, type, ...order, startedAtMs });
+    const abort = new AbortController();
+    let markFinished: () => void = () => {};
+    const finished = new Promise<void>((resolve) => {
+      markFinished = resolve;
+    });
+    const running: Running = {
+      record,
+      startedAtMs,
+      abort,
+      done: undefined,
+      finished,
+      callOptions: {
+        signal: abort.signal,
+        onProgress: (done) => {
+          running.done = done;
+          entry.slice(clock.now(), done);
+        },
+      },
+      close: () => {
+        this.#running.delete(operationId);
+        entry.end(clock.now());
+        markFinished();
+      },
+    };
+    this.#running.set(operationId, running);
+    return running;
+  }
+
+  /** Cancels all and waits until they have ended, for `graceMs` at most. */
+  async giveUp(why: string, graceMs: number): Promise<void> {
+    const running = [...this.#running.values()];
+    if (running.length === 0) return;
+    for (const { abort } of running) abort.abort(cancelled(why));
+    let cancelTimer: () => void = () => {};
+    const patience = new Promise<void>((resolve) => {
+      cancelTimer = this.#clock.after(graceMs, resolve);
+    });
+    await Promise.race([Promise.all(running.map(({ finished }) => finished)), patience]);
+    cancelTimer();
+  }
+}

@@ -1,0 +1,76 @@
+/** Writing an ending down, whatever the disk says. */
+import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import type { Logger } from 'pino';
+import type { Clock } from '../clock.js';
+import type { Ending, OperationLog, SessionEffects } from '../operations/operation-log.js';
+import type { OperationRecord } from '../operations/operation-record.js';
+import type { SessionRecord } from '../sessions/session-record.js';
+import { failureEffects } from './endings.js';
+import type { Execution } from './execute.js';
+
+/** What came of running an operation. */
+export type Outcome = Execution | LoopwrightError;
+
+export interface WriteEnding {
+  readonly session: SessionRecord;
+  readonly record: OperationRecord;
+  readonly startedAtMs: number;
+  readonly outcome: Outcome;
+  readonly log: OperationLog;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** True once nobody is to write any more. */
+  readonly isOver: () => boolean;
+  /** A result could not be kept, so that the engine is ahead of the log. */
+  readonly onLostResult: () => void;
+}
+
+/** Between attempts to write down a failure, when the disk is full. */
+const retryMs = 1000;
+
+/**
+ * A result that can't be kept did not happen: the operation fails instead. A failure that can't be written either is tried again until it can.
+ *
+ * @returns what the ending changed in the session; undefined when the session was let go meanwhile
+ */
+export async function writeEnding(options: WriteEnding): Promise<SessionEffects | undefined> {
+  const { session, record, startedAtMs, log, clock, logger, isOver, onLostResult } = options;
+  let { outcome } = options;
+  for (;;) {
+    const { ending, effects, alongside } = endingOf(record, session, outcome);
+    try {
+      await log.finish({ session, record, ending, startedAtMs, effects, ...(alongside && { alongside }) });
+      logger.debug({ operation: record.id, type: record.type, status: ending.status }, 'operation ended');
+      return effects;
+    } catch (cause) {
+      if (isOver()) return undefined;
+      const error = asLoopwrightError(cause);
+      logger.error({ operation: record.id, code: error.code }, 'an ending could not be stored');
+      if (ending.status === 'Completed') {
+        onLostResult();
+        outcome = error;
+        continue;
+      }
+      await new Promise<void>((resolve) => {
+        clock.after(retryMs, resolve);
+      });
+      if (isOver()) return undefined;
+    }
+  }
+}
+
+interface EndingParts {
+  readonly ending: Ending;
+  readonly effects: SessionEffects;
+  readonly alongside?: Execution['alongside'];
+}
+
+function endingOf(record: OperationRecord, session: SessionRecord, outcome: Outcome): EndingParts {
+  if (LoopwrightError.isInstance(outcome)) {
+    const effects = failureEffects(record, session.policy, outcome.code);
+    return { ending: { status: 'Failed', error: outcome }, effects };
+  }
+  const { done, effects: own, alongside } = outcome;
+  const effects = record.kind === 'training' ? { ...own, nextSequenceNumber: record.sequenceNumber + 1 } : own;
+  return { ending: { status: 'Completed', done }, effects, alongside };
+}

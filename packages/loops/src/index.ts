@@ -1,1 +1,47 @@
-export {};
+/** Datums, advantages, environments and training loops over a training client. Runs in browsers; reports are in `@loopwright/loops/node`. */
+export type { Tokens } from './datums/checks.js';
+export { explain } from './datums/explain.js';
+export type { RlDatumOptions, RlLossName, SampledSequence } from './datums/rl-datum.js';
+export { rlDatum } from './datums/rl-datum.js';
+export type { SftDatumOptions } from './datums/sft-datum.js';
+export { sftDatum, sftDatumFromMessages } from './datums/sft-datum.js';
+export type { ArithmeticEnvironment, ProblemsOptions } from './environments/arithmetic/environment.js';
+export { arithmetic } from './environments/arithmetic/environment.js';
+export { gradeArithmetic } from './environments/arithmetic/grader.js';
+export type { NoiseKind, PretrainingExample, PretrainingOptions } from './environments/arithmetic/pretraining.js';
+export { noiseKinds, pretrainingExample } from './environments/arithmetic/pretraining.js';
+export type {
+  ArithmeticLevel,
+  ArithmeticOperation,
+  ArithmeticProblem,
+  ArithmeticSpace,
+  ArithmeticSpaceOptions,
+} from './environments/arithmetic/problems.js';
+export {
+  allProblems,
+  arithmeticLevels,
+  arithmeticOperations,
+  arithmeticProblem,
+  arithmeticSpace,
+  drawProblem,
+} from './environments/arithmetic/problems.js';
+export type { ArithmeticSplit } from './environments/arithmetic/split.js';
+export { arithmeticSplit, arithmeticSplits } from './environments/arithmetic/split.js';
+export type { Answer, Environment, Grade, Problem } from './environments/environment.js';
+export { escapeText } from './escape-text.js';
+export type { Random } from './random.js';
+export { createRandom, mixSeed } from './random.js';
+export { stepLine } from './reporting/step-text.js';
+export { centerRewards, leaveOneOutRewards, normalizeRewards } from './statistics/advantages.js';
+export type { Interval } from './statistics/intervals.js';
+export { wilsonInterval } from './statistics/intervals.js';
+export { klK1, klK2, klK3 } from './statistics/kl.js';
+export type { Sampler, Scorer, Trainer } from './training/clients.js';
+export type { EvaluateOptions, Evaluation } from './training/evaluate.js';
+export { evaluate } from './training/evaluate.js';
+export type { GrpoOptions, GrpoReference, GrpoResult, GrpoStep } from './training/grpo.js';
+export { runGrpo } from './training/grpo.js';
+export type { Metrics } from './training/grpo-metrics.js';
+export type { Rollout, RolloutGroup } from './training/rollouts.js';
+export type { SftOptions, SftResult, SftStep } from './training/sft.js';
+export { runSft } from './training/sft.js';

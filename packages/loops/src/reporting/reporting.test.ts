@@ -1,0 +1,152 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { escapeText, truncateText } from '../escape-text.js';
+import { Bandit, copyEnvironment } from '../testing/bandit.js';
+import { runGrpo } from '../training/grpo.js';
+import { openMetricsLog } from './metrics-log.js';
+import { sparkline } from './step-text.js';
+import { createTerminalView, type ShownStep } from './terminal-view.js';
+
+class Screen extends Writable {
+  text = '';
+  readonly columns = 100;
+  readonly isTTY: boolean;
+
+  constructor(isTTY: boolean) {
+    super({ decodeStrings: false });
+    this.isTTY = isTTY;
+  }
+
+  override _write(chunk: string | Buffer, _encoding: string, done: () => void): void {
+    this.text += String(chunk);
+    done();
+  }
+}
+
+const step = (reward: number, text: string): ShownStep => ({
+  type: 'step-end',
+  step: 3,
+  totalSteps: 30,
+  metrics: {
+    'reward/mean': reward,
+    'reward/std_within_group': 0.25,
+    'kl/base': 0.0012,
+    'completion/length_mean': 4.125,
+    'ratio/mean': 1,
+    'ratio/min': 0.99,
+    'ratio/max': 1.01,
+    'groups/dead': 1,
+    'tokens/sampled': 512,
+    'tokens/trained': 640,
+    'time/sample_ms': 1234,
+    'time/train_ms': 800,
+  },
+  groups: [
+    {
+      problem: { question: '1+1=' },
+      rollouts: [
+        { text, grade: { status: 'ok', reward: 1 }, sequence: { tokens: [1], logprobs: [0], stopReason: 'stop' } },
+      ],
+    },
+  ],
+});
+
+describe('plain lines', () => {
+  it('hold one step each, without escape codes', () => {
+    const screen = new Screen(false);
+    using view = createTerminalView({ stream: screen, title: 'run' });
+    view.onStep(step(0.5, '2'));
+    view.onStep({ ...step(0.5, '2'), type: 'step-skipped', reason: 'nothing to learn' });
+    expect(screen.text.split('\n')).toEqual([
+      'step 3/30  reward 0.500 ±0.250  kl 0.0012  length 4.1  ratio 1.000 [0.990, 1.010]  dead 1  sampled 512  trained 640  sample 1.2s  train 0.8s',
+      expect.stringMatching(/ {2}skipped: nothing to learn$/),
+      '',
+    ]);
+    expect(screen.text).not.toContain('\u001b');
+  });
+});
+
+describe('the panel', () => {
+  it('draws the curve, the phases and an escaped answer', () => {
+    const screen = new Screen(true);
+    using view = createTerminalView({ stream: screen, title: 'grpo', color: false });
+    view.onStep(step(0, 'x'));
+    screen.text = '';
+    view.onStep(step(1, '\u001b[2J\u001b]0;owned\u0007\u202e2\n'));
+    expect(screen.text).toContain('reward   ▁█ 1.000');
+    expect(screen.text).toContain('grpo  step 3/30');
+    expect(screen.text).toMatch(/sample {3}█+░+ 1\.23 s/);
+    expect(screen.text).toContain('1+1= → \\x1b[2J\\x1b]0;owned\\x07\\u{202e}2\\n  (reward 1)');
+    // What is left of escape codes are the panel's own: cursor moves, line clears, cursor visibility.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(screen.text.replace(/\u001b\[(?:\d*[AGK]|\d*F|\?25[lh])/g, '')).not.toContain('\u001b');
+  });
+
+  it('says how many steps were skipped, and is silent once closed', () => {
+    const screen = new Screen(true);
+    const view = createTerminalView({ stream: screen, title: 'grpo', color: false });
+    view.onStep({ ...step(0, 'x'), type: 'step-skipped', reason: 'all equal' });
+    expect(screen.text).toContain('skipped steps: 1 (all equal)');
+    view.close();
+    view.close();
+    const { length } = screen.text;
+    view.onStep(step(1, 'y'));
+    expect(screen.text).toHaveLength(length);
+  });
+});
+
+describe('the metrics file', () => {
+  let directory = '';
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'loopwright-loops-'));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  it('gets one line of numbers a step and nothing that was sampled, and keeps what was there', async () => {
+    const path = join(directory, 'metrics.jsonl');
+    for (let run = 0; run < 2; run++) {
+      await using log = await openMetricsLog(path, { now: () => 0 });
+      const environment = { ...copyEnvironment, draw: () => ({ id: 'x', question: '3=', answer: 'SECRET' }) };
+      await runGrpo({ training: new Bandit(), environment, steps: 2, maxTokens: 1, onStep: log.onStep });
+    }
+    const text = await readFile(path, 'utf8');
+    expect(text).not.toContain('SECRET');
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map((line) => line.step)).toEqual([1, 2, 1, 2]);
+    for (const { type, time, ...numbers } of lines) {
+      expect([String(type), time]).toEqual([expect.stringMatching(/^step-/), '1970-01-01T00:00:00.000Z']);
+      expect(Object.values(numbers).every((value) => typeof value === 'number')).toBe(true);
+      expect(numbers).toHaveProperty('reward/mean');
+    }
+  });
+
+  it('is closed once, however often', async () => {
+    const log = await openMetricsLog(join(directory, 'metrics.jsonl'));
+    await log.close();
+    await log.close();
+  });
+});
+
+describe('escaped text', () => {
+  it('shows control, invisible and direction-changing characters, and nothing else changed', () => {
+    expect(escapeText('a\tb\r\n\\\u0000\u009b\u200d\u2028\ud800é你😀')).toBe(
+      'a\\tb\\r\\n\\\\\\x00\\x9b\\u{200d}\\u{2028}\\u{d800}é你😀',
+    );
+  });
+
+  it('is cut by columns, not by characters', () => {
+    expect(truncateText('你好吗', 5)).toBe('你好…');
+    expect(truncateText('abc', 3)).toBe('abc');
+  });
+
+  it('makes curves of the last values only', () => {
+    expect(sparkline([0, 0.5, 1], { columns: 2, low: 0, high: 1 })).toBe('▅█');
+    expect(sparkline([1, 1], { columns: 5, low: 1, high: 1 })).toBe('▁▁');
+  });
+});

@@ -1,0 +1,41 @@
+/** What the loops need of a client: the real ones fit, and so does anything of the same shape. */
+import type {
+  CallOptions,
+  ForwardBackwardOutput,
+  LossConfigFor,
+  OptimStepOptions,
+  OptimStepOutput,
+  SampleOptions,
+  SampleOutput,
+} from '@loopwright/client';
+import type { DatumFor, LossName } from '@loopwright/protocol';
+import type { Tokenizer } from '@loopwright/text';
+
+/** Draws samples of one set of weights. A `SamplingClient` is one. */
+export interface Sampler {
+  sample(prompt: readonly number[], options?: SampleOptions): PromiseLike<SampleOutput>;
+}
+
+/** Scores tokens under one set of weights. A `SamplingClient` is one. */
+export interface Scorer {
+  computeLogprobs(prompt: readonly number[], options?: CallOptions): PromiseLike<(number | null)[]>;
+}
+
+/** Trains. A `TrainingClient` is one: calls are queued at once and take effect in call order. */
+export interface Trainer {
+  getTokenizer(): Promise<Tokenizer>;
+  forward<L extends LossName>(
+    data: readonly DatumFor<NoInfer<L>>[],
+    loss: L,
+    config?: LossConfigFor<NoInfer<L>>,
+    options?: CallOptions,
+  ): PromiseLike<ForwardBackwardOutput>;
+  forwardBackward<L extends LossName>(
+    data: readonly DatumFor<NoInfer<L>>[],
+    loss: L,
+    config?: LossConfigFor<NoInfer<L>>,
+    options?: CallOptions,
+  ): PromiseLike<ForwardBackwardOutput>;
+  optimStep(options?: OptimStepOptions): PromiseLike<OptimStepOutput>;
+  saveWeightsAndGetSamplingClient(options?: CallOptions): Promise<Sampler>;
+}

@@ -1,0 +1,124 @@
+/** Sampling answers to problems and having them judged. */
+
+import type { SampledTokens } from '@loopwright/client';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
+import type { Tokenizer } from '@loopwright/text';
+import { type Environment, type Grade, type Problem, promptOf } from '../environments/environment.js';
+import type { Sampler } from './clients.js';
+import type { Scope } from './scope.js';
+
+/** One answer of the model, judged. */
+export interface Rollout {
+  readonly sequence: SampledTokens;
+  readonly text: string;
+  readonly grade: Grade;
+}
+
+/** The answers to one problem. */
+export interface RolloutGroup<P extends Problem> {
+  readonly problem: P;
+  readonly prompt: readonly number[];
+  readonly rollouts: readonly Rollout[];
+}
+
+/** Answers not yet judged. */
+export interface SampledGroup<P extends Problem> {
+  readonly problem: P;
+  readonly prompt: readonly number[];
+  readonly sequences: readonly SampledTokens[];
+}
+
+export interface SampleGroupsOptions<P extends Problem> {
+  readonly sampler: Sampler;
+  readonly environment: Environment<P>;
+  readonly tokenizer: Tokenizer;
+  readonly problems: readonly P[];
+  readonly numSamples: number;
+  readonly maxTokens: number;
+  readonly temperature: number;
+  /** Of each group; the server draws one where absent. */
+  readonly seedOf?: (group: number) => number;
+  readonly scope: Scope;
+}
+
+/** Samples all groups at once. */
+export async function sampleGroups<P extends Problem>(options: SampleGroupsOptions<P>): Promise<SampledGroup<P>[]> {
+  const { sampler, environment, tokenizer, problems, seedOf, scope, numSamples, maxTokens, temperature } = options;
+  const { stop } = environment;
+  const prompts = problems.map((problem) => promptOf(environment, problem, tokenizer));
+  const outputs = await scope.all(
+    prompts.map(
+      (prompt, group) => (signal: AbortSignal) =>
+        sampler.sample(prompt, {
+          numSamples,
+          maxTokens,
+          temperature,
+          ...(stop === undefined ? {} : { stop }),
+          ...(seedOf === undefined ? {} : { seed: seedOf(group) }),
+          signal,
+        }),
+    ),
+  );
+  return problems.map((problem, i) => ({
+    problem,
+    prompt: prompts[i] ?? [],
+    sequences: outputs[i]?.sequences ?? [],
+  }));
+}
+
+export interface GradeGroupsOptions<P extends Problem> {
+  readonly groups: readonly SampledGroup<P>[];
+  readonly environment: Environment<P>;
+  readonly tokenizer: Tokenizer;
+  /** Above this share of samples that could not be judged, the run stops. */
+  readonly maxGraderErrorShare: number;
+  readonly scope: Scope;
+}
+
+/**
+ * Judges every answer; a grader that throws makes a `grader_error`, never a reward.
+ *
+ * @throws `grader_failed` when too many answers could not be judged, with the first failure as cause
+ */
+export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
+  const { groups, environment, tokenizer, maxGraderErrorShare, scope } = options;
+  const grading = Promise.all(
+    groups.map(async ({ problem, prompt, sequences }) => ({
+      problem,
+      prompt,
+      rollouts: await Promise.all(
+        sequences.map(async (sequence): Promise<Rollout> => {
+          const text = tokenizer.decode(sequence.tokens);
+          const answer = { problem, text, stopReason: sequence.stopReason };
+          return { sequence, text, grade: await gradeSafely(environment, answer) };
+        }),
+      ),
+    })),
+  );
+  const graded = await scope.orAborted(grading);
+  const rollouts = graded.flatMap((group) => group.rollouts);
+  const failures = rollouts.flatMap(({ grade }) => (grade.status === 'grader_error' ? [grade.error] : []));
+  if (failures.length > maxGraderErrorShare * rollouts.length) {
+    throw new LoopwrightError({
+      code: 'grader_failed',
+      message: `grader: ${failures.length} of ${rollouts.length} answers could not be graded, more than the share of ${maxGraderErrorShare} that a run goes on with; mend the grader (the first failure is the cause of this error)`,
+      details: { failed: failures.length, of: rollouts.length, limit: maxGraderErrorShare },
+      cause: failures[0],
+    });
+  }
+  return graded;
+}
+
+async function gradeSafely<P extends Problem>(
+  environment: Environment<P>,
+  answer: Parameters<Environment<P>['grade']>[0],
+): Promise<Grade> {
+  try {
+    const grade = await environment.grade(answer);
+    if (grade.status === 'grader_error' || Number.isFinite(grade.reward)) return grade;
+    const got = String(grade.reward);
+    return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
+  } catch (error) {
+    return { status: 'grader_error', error };
+  }
+}

@@ -1,0 +1,135 @@
+/** Supervised fine-tuning: shuffled batches of examples, cross entropy, one optimizer step each. */
+import { complaint, type DatumFor } from '@loopwright/protocol';
+import { createRandom } from '../random.js';
+import type { Trainer } from './clients.js';
+import type { Metrics } from './grpo-metrics.js';
+import { learningRateWithin, wholeNumber } from './options.js';
+import { type Scope, withScope } from './scope.js';
+
+type SftDatum = DatumFor<'cross_entropy'>;
+
+export interface SftOptions {
+  readonly training: Trainer;
+  readonly data: readonly SftDatum[];
+  /** Examples that are never trained on; their loss is taken before and after. */
+  readonly heldOut?: readonly SftDatum[];
+  /** Passes over the data; default 1. */
+  readonly epochs?: number;
+  /** Examples of a step; default 8. */
+  readonly batchSize?: number;
+  /** Default 1e-4. */
+  readonly learningRate?: number;
+  /** Global norm; default 0, off: the loss is a sum, so its gradient grows with the batch. */
+  readonly gradClipNorm?: number;
+  /** Order of the examples; default 0. */
+  readonly seed?: number;
+  readonly signal?: AbortSignal;
+  /** Called after each step, and awaited. */
+  readonly onStep?: (step: SftStep) => void | Promise<void>;
+  /** Milliseconds, for the `time/` metrics; default the performance clock. */
+  readonly now?: () => number;
+}
+
+export interface SftStep {
+  readonly type: 'step-end';
+  /** From 1. */
+  readonly step: number;
+  readonly totalSteps: number;
+  /** `loss/mean` (per weighted target token), `tokens/trained`, `tokens/target`, `time/train_ms`, and what the engine reports. */
+  readonly metrics: Metrics;
+}
+
+export interface SftResult {
+  /** Of each step, in order. */
+  readonly metrics: readonly Metrics[];
+  /** Mean loss per weighted target token, in nats; undefined without held-out examples. */
+  readonly heldOutLoss?: { readonly before: number; readonly after: number };
+}
+
+/**
+ * Trains on examples.
+ *
+ * @throws at once: `invalid_argument`; later: `cancelled`, and what the client throws
+ * @example
+ * const { heldOutLoss } = await runSft({ training, data, heldOut, epochs: 2, learningRate: 2e-4 });
+ */
+export async function runSft({
+  training,
+  data,
+  heldOut = [],
+  epochs = 1,
+  batchSize = 8,
+  learningRate = 1e-4,
+  gradClipNorm = 0,
+  seed = 0,
+  signal,
+  onStep,
+  now = () => performance.now(),
+}: SftOptions): Promise<SftResult> {
+  wholeNumber('data.length', data.length, 1);
+  wholeNumber('epochs', epochs, 1);
+  wholeNumber('batchSize', batchSize, 1);
+  learningRateWithin(learningRate);
+  for (const [name, datums] of Object.entries({ data, heldOut })) checkTargets(name, datums);
+  const random = createRandom(seed);
+  const batches = Array.from({ length: epochs }, () => chunks(random.shuffle(data), batchSize)).flat();
+
+  return withScope(signal, async (scope) => {
+    const before = await meanLoss(training, heldOut, scope);
+    const metrics: Metrics[] = [];
+    for (const [i, batch] of batches.entries()) {
+      scope.check();
+      const start = now();
+      const [passed, updated] = await scope.all([
+        (stop) => training.forwardBackward(batch, 'cross_entropy', {}, { signal: stop }),
+        (stop) => training.optimStep({ learningRate, weightDecay: 0, gradClipNorm, signal: stop }),
+      ]);
+      const stepMetrics: Metrics = {
+        ...passed.metrics,
+        ...updated.metrics,
+        'loss/mean': sumOfLosses(passed) / targetCount(batch),
+        'tokens/trained': passed.trainingTokens,
+        'tokens/target': targetCount(batch),
+        'time/train_ms': now() - start,
+      };
+      metrics.push(stepMetrics);
+      await onStep?.({ type: 'step-end', step: i + 1, totalSteps: batches.length, metrics: stepMetrics });
+    }
+    const after = await meanLoss(training, heldOut, scope);
+    return { metrics, ...(before === undefined || after === undefined ? {} : { heldOutLoss: { before, after } }) };
+  });
+}
+
+/** Loss per weighted target token; undefined without examples. */
+async function meanLoss(training: Trainer, data: readonly SftDatum[], scope: Scope): Promise<number | undefined> {
+  if (data.length === 0) return undefined;
+  const [output] = await scope.all([(signal) => training.forward(data, 'cross_entropy', {}, { signal })]);
+  return sumOfLosses(output) / targetCount(data);
+}
+
+function sumOfLosses({ outputs }: { readonly outputs: readonly { readonly loss: number }[] }): number {
+  return outputs.reduce((sum, { loss }) => sum + loss, 0);
+}
+
+/** Sum of weights: the denominator of a mean loss. */
+function targetCount(data: readonly SftDatum[]): number {
+  return data.reduce((sum, { lossFnInputs }) => {
+    const weights = Array.from<number | readonly number[]>(lossFnInputs.weights).flat();
+    return sum + weights.reduce((total, weight) => total + weight, 0);
+  }, 0);
+}
+
+function checkTargets(name: string, data: readonly SftDatum[]): void {
+  if (data.length > 0 && !(targetCount(data) > 0)) {
+    throw complaint({
+      field: `options.${name}`,
+      expected: 'weights that add up to more than 0',
+      got: 'none above 0 in sum',
+      remedy: 'give the tokens to learn a weight',
+    });
+  }
+}
+
+function chunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
+}

@@ -1,13 +1,13 @@
 /** Saving a session's weights and optimizer state as files that other tools read, and loading them back. */
-import { access } from 'node:fs/promises';
 import path from 'node:path';
-import { complaint } from '@loopwright/protocol';
+import { complaint, type TrainingSpec } from '@loopwright/protocol';
 import type { SavedFiles } from '../engine.js';
 import { type AdapterWeights, readAdapter, writeAdapter } from '../formats/adapter.js';
 import { writeFullModel, writeMergedModel } from '../formats/merged-model.js';
 import { ModelDirectory } from '../formats/model-directory.js';
 import { readOptimizerState, writeOptimizerState } from '../formats/optimizer-state.js';
 import type { BaseModel } from './base-model.js';
+import { checkpointKind } from './checkpoint-kind.js';
 import { linearModules } from './models/weight-names.js';
 import { adapterInput } from './train/training-graph.js';
 import type { TrainingSession } from './train/training-session.js';
@@ -29,7 +29,7 @@ export function sessionAdapter({ spec, parameters }: TrainingSession, base: Base
   return { rank, alpha, scale: alpha / rank, targetModules: training.targetModules, tensors };
 }
 
-interface SaveOptions {
+export interface SaveOptions {
   readonly directory: string;
   readonly merge: boolean;
   readonly optimizer: boolean;
@@ -82,24 +82,23 @@ export async function loadSession(
   { directory, loadOptimizer, signal }: LoadOptions,
 ): Promise<void> {
   const options = signal === undefined ? {} : { signal };
-  const isAdapter = await access(path.join(directory, 'adapter_config.json')).then(
-    () => true,
-    () => false,
-  );
-  if (isAdapter !== (session.spec.training.type === 'lora')) {
+  const kind = await checkpointKind(directory);
+  if ((kind === 'adapter') !== (session.spec.training.type === 'lora')) {
     throw complaint({
       code: 'checkpoint_mismatch',
       field: 'modelPackageArn',
       expected: session.spec.training.type === 'lora' ? 'a saved adapter' : 'a saved whole model',
-      got: isAdapter ? 'an adapter' : 'a whole model',
+      got: kind === 'adapter' ? 'an adapter' : 'a whole model',
       remedy: 'load it into a session of the same training type',
     });
   }
-  const values = isAdapter
-    ? await readAdapterValues(session, base, directory, signal)
-    : await readModelValues(directory, signal);
-  const shapes = new Map([...session.parameters.values()].map(({ name, shape }) => [name, shape]));
+  const { values, shapes, training } =
+    kind === 'adapter'
+      ? await readAdapterValues(session, base, { directory, signal })
+      : await readModelValues(base, { directory, signal });
   const state = loadOptimizer ? await readOptimizerState(directory, { parameters: shapes, ...options }) : undefined;
+  signal?.throwIfAborted();
+  if (training !== undefined) session.reshape(training);
   session.restore({
     values,
     step: state?.step ?? 0,
@@ -109,31 +108,44 @@ export async function loadSession(
   });
 }
 
+interface ReadOptions {
+  readonly directory: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+interface LoadedValues {
+  readonly values: ReadonlyMap<string, Float32Array>;
+  readonly shapes: ReadonlyMap<string, readonly number[]>;
+  /** What the session becomes, where it takes the shape of what it loads. */
+  readonly training?: TrainingSpec;
+}
+
 async function readAdapterValues(
   session: TrainingSession,
   base: BaseModel,
-  directory: string,
-  signal: AbortSignal | undefined,
-) {
-  const { training } = session.spec;
+  { directory, signal }: ReadOptions,
+): Promise<LoadedValues> {
+  const own = session.spec.training;
   const adapter = await readAdapter(directory, { model: base.config, ...(signal === undefined ? {} : { signal }) });
-  const same =
-    training.type === 'lora' && adapter.rank === training.rank && adapter.scale === training.alpha / training.rank;
-  const sameModules =
-    training.type === 'lora' && [...adapter.targetModules].sort().join() === [...training.targetModules].sort().join();
-  if (!same || !sameModules) {
-    if (session.hasTrained) throw adapterMismatch(session, adapter);
-    // A session that has not trained yet takes the shape of what it loads, since some clients cannot know it.
-    session.reshape({
-      type: 'lora',
-      rank: adapter.rank,
-      alpha: adapter.scale * adapter.rank,
-      targetModules: adapter.targetModules,
-    });
-  }
+  const { rank, scale, targetModules } = adapter;
+  const isSame =
+    own.type === 'lora' &&
+    rank === own.rank &&
+    scale === own.alpha / own.rank &&
+    [...targetModules].sort().join() === [...own.targetModules].sort().join();
+  if (!isSame && session.hasTrained) throw adapterMismatch(session, adapter);
   const values = new Map<string, Float32Array>();
-  for (const [key, { A, B }] of adapter.tensors) values.set(adapterInput(key, 'A'), A).set(adapterInput(key, 'B'), B);
-  return values;
+  const shapes = new Map<string, readonly number[]>();
+  for (const [key, { A, B, inFeatures, outFeatures }] of adapter.tensors) {
+    values.set(adapterInput(key, 'A'), A).set(adapterInput(key, 'B'), B);
+    shapes.set(adapterInput(key, 'A'), [rank, inFeatures]).set(adapterInput(key, 'B'), [outFeatures, rank]);
+  }
+  // A session that has not trained yet takes the shape of what it loads, since some clients cannot know it.
+  return {
+    values,
+    shapes,
+    ...(isSame ? {} : { training: { type: 'lora', rank, alpha: scale * rank, targetModules } }),
+  };
 }
 
 function adapterMismatch({ spec }: TrainingSession, { rank, scale, targetModules }: AdapterWeights) {
@@ -150,10 +162,25 @@ function adapterMismatch({ spec }: TrainingSession, { rank, scale, targetModules
   });
 }
 
-async function readModelValues(directory: string, signal: AbortSignal | undefined): Promise<Map<string, Float32Array>> {
+async function readModelValues(base: BaseModel, { directory, signal }: ReadOptions): Promise<LoadedValues> {
   const options = signal === undefined ? {} : { signal };
   await using model = await ModelDirectory.open(directory, options);
+  const saved = new Map(model.specs.map(({ name, shape }) => [name, shape]));
+  const different = [...base.shapes].find(([name, shape]) => saved.get(name)?.join() !== shape.join());
+  if (
+    model.config.architecture !== base.config.architecture ||
+    different !== undefined ||
+    saved.size !== base.shapes.size
+  ) {
+    throw complaint({
+      code: 'checkpoint_mismatch',
+      field: 'modelPackageArn',
+      expected: `a ${base.config.architecture} model with the layers of ${base.card.id}`,
+      got: different === undefined ? `a ${model.config.architecture} model` : `another shape of ${different[0]}`,
+      remedy: 'load it into a session on the base model that it was trained from',
+    });
+  }
   const values = new Map<string, Float32Array>();
   for (const { name } of model.specs) values.set(name, await model.read(name, options));
-  return values;
+  return { values, shapes: base.shapes };
 }

@@ -28,14 +28,16 @@ import type {
 import { ModelDirectory } from '../formats/model-directory.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
 import { BaseModel } from './base-model.js';
-import { loadSession, saveSession, sessionAdapter } from './checkpoint.js';
+import { checkSpec } from './check-spec.js';
+import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './checkpoint.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
 import { Sampler } from './sample/sampler.js';
 import { score } from './sample/score.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
-import { checkIds, TrainingSession } from './train/training-session.js';
+import { checkIds } from './train/check-data.js';
+import { TrainingSession } from './train/training-session.js';
 
 export interface LocalEngineOptions extends PlanOptions {
   /** Folder for float32 copies of weights, shared by all engines of a machine. */
@@ -57,16 +59,22 @@ export class LocalEngine implements Engine {
   readonly #sampler: Sampler;
   readonly #loop: SliceLoop;
   readonly #tokenizer: () => Tokenizer;
+  #disposing: Promise<void> | undefined;
 
   private constructor(base: BaseModel, options: LocalEngineOptions, tokenizer: () => Tokenizer) {
     this.model = base.card;
     this.#base = base;
     this.#options = options;
     this.#tokenizer = tokenizer;
-    this.#snapshots = new Snapshots(base, options.cacheDirectory);
-    const { maxRows = 256, maxCacheBytes = 2 * 2 ** 30 } = options;
-    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream: () => this.#tokenizer().streamDecoder() });
+    const { cacheDirectory, maxRows = 256, maxCacheBytes = 2 * 2 ** 30 } = options;
+    // Control tokens count as text here: a stop string may be one.
+    const newTextStream = () => this.#tokenizer().streamDecoder({ skipSpecialTokens: false });
+    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream });
     this.#loop = new SliceLoop(this.#sampler, options.onSlice);
+    this.#snapshots = new Snapshots(base, {
+      cacheDirectory,
+      betweenSlices: (work) => this.#loop.submit(once(work)),
+    });
   }
 
   /**
@@ -99,7 +107,14 @@ export class LocalEngine implements Engine {
     });
   }
 
+  /** @throws `session_exists`; `invalid_argument` for a rank, alpha, module or seed out of range */
   async createSession(spec: SessionSpec, { plan }: SessionOptions = {}): Promise<ExecutionPlan> {
+    this.#throwIfDisposed();
+    if (this.#sessions.has(spec.name)) {
+      const message = `session: the engine has a session ${spec.name} already; close it first`;
+      throw new LoopwrightError({ code: 'session_exists', message });
+    }
+    checkSpec(spec);
     const fixed = plan ?? executionPlan(this.#base.config, { ...this.#options, training: spec.training.type });
     this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed));
     return fixed;
@@ -110,17 +125,18 @@ export class LocalEngine implements Engine {
   }
 
   #session(name: string): TrainingSession {
+    this.#throwIfDisposed();
     const session = this.#sessions.get(name);
     if (session === undefined)
       throw new LoopwrightError({ code: 'unknown_session', message: `session: the engine has no session ${name}` });
     return session;
   }
 
-  pass(session: string, operation: PassOperation, options: CallOptions = {}): Promise<PassResult> {
+  async pass(session: string, operation: PassOperation, options: CallOptions = {}): Promise<PassResult> {
     return this.#loop.submit(this.#session(session).pass(operation), options);
   }
 
-  optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
+  async optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
     return this.#loop.submit(this.#session(session).optimStep(adam), { ...options, cancellable: false });
   }
 
@@ -132,26 +148,27 @@ export class LocalEngine implements Engine {
     name: string,
     { version, directory, merge, signal }: { version: string; directory: string; merge: boolean } & CallOptions,
   ): Promise<SavedFiles> {
-    const session = this.#session(name);
-    this.#snapshots.remember(version, sessionAdapter(session, this.#base));
-    return this.#loop.submit(
-      once(() =>
-        saveSession(session, this.#base, { directory, merge, optimizer: false, ...(signal ? { signal } : {}) }),
-      ),
-    );
+    return this.#save(name, { version, directory, merge, optimizer: false, signal });
   }
 
   async saveState(
     name: string,
     { version, directory, signal }: { version: string; directory: string } & CallOptions,
   ): Promise<SavedFiles> {
+    return this.#save(name, { version, directory, merge: false, optimizer: true, signal });
+  }
+
+  /** Files are written beside the slices, not in one: sampling and other sessions' passes go on meanwhile. */
+  async #save(
+    name: string,
+    { version, signal, ...options }: Omit<SaveOptions, 'signal'> & { version: string; signal: AbortSignal | undefined },
+  ): Promise<SavedFiles> {
     const session = this.#session(name);
-    this.#snapshots.remember(version, sessionAdapter(session, this.#base));
-    return this.#loop.submit(
-      once(() =>
-        saveSession(session, this.#base, { directory, merge: false, optimizer: true, ...(signal ? { signal } : {}) }),
-      ),
-    );
+    signal?.throwIfAborted();
+    const adapter = sessionAdapter(session, this.#base);
+    const saved = await saveSession(session, this.#base, { ...options, ...(signal ? { signal } : {}) });
+    if (adapter !== undefined) this.#snapshots.remember(version, adapter);
+    return saved;
   }
 
   async loadState(
@@ -159,37 +176,42 @@ export class LocalEngine implements Engine {
     { directory, loadOptimizer, signal }: { directory: string; loadOptimizer: boolean } & CallOptions,
   ): Promise<void> {
     const session = this.#session(name);
-    return this.#loop.submit(
-      once(() => loadSession(session, this.#base, { directory, loadOptimizer, ...(signal ? { signal } : {}) })),
-    );
+    signal?.throwIfAborted();
+    await loadSession(session, this.#base, { directory, loadOptimizer, ...(signal ? { signal } : {}) });
   }
 
   async sample({ weights, ...spec }: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
+    this.#throwIfDisposed();
     signal?.throwIfAborted();
     this.#checkPrompt(spec.prompt, 1);
     checkIds(Int32Array.from(spec.params.stopTokenIds), 'samplingParams.stopTokenIds', this.#base.config.vocabSize);
     if (spec.params.stop.length > 0) this.#tokenizer();
-    const snapshot = await this.#snapshots.get(weights);
-    const result = this.#sampler.submit(spec, snapshot, signal);
-    this.#loop.wake();
-    return result;
+    return this.#snapshots.use(weights, (snapshot) => {
+      const result = this.#sampler.submit(spec, snapshot, signal);
+      this.#loop.wake();
+      return result;
+    });
   }
 
   async computeLogprobs(
     { weights, prompt }: LogprobsRequest,
     { signal }: CallOptions = {},
   ): Promise<ComputeLogprobsResult> {
+    this.#throwIfDisposed();
     signal?.throwIfAborted();
     this.#checkPrompt(prompt, 0);
-    const snapshot = await this.#snapshots.get(weights);
-    return this.#loop.submit(
-      once(async () => ({ logprobs: (await score(snapshot, prompt, 0)).logprobs, prefillTokens: prompt.length })),
-      { signal },
+    return this.#snapshots.use(weights, (snapshot) =>
+      this.#loop.submit(
+        once(async () => ({ logprobs: (await score(snapshot, prompt, 0)).logprobs, prefillTokens: prompt.length })),
+        { signal },
+      ),
     );
   }
 
-  async loadSampler(weights: SamplerWeights): Promise<void> {
-    await this.#snapshots.get(weights);
+  async loadSampler(weights: SamplerWeights, { signal }: CallOptions = {}): Promise<void> {
+    this.#throwIfDisposed();
+    signal?.throwIfAborted();
+    await this.#snapshots.use(weights, async () => undefined);
   }
 
   #checkPrompt(prompt: Int32Array, newTokens: number): void {
@@ -213,11 +235,26 @@ export class LocalEngine implements Engine {
     checkIds(prompt, 'prompt', vocabSize);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  #throwIfDisposed(): void {
+    if (this.#disposing !== undefined) throw disposed();
+  }
+
+  /** Waits for the slice that is running; calls that are not done fail with `disposed`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposing ??= this.#dispose();
+    return this.#disposing;
+  }
+
+  async #dispose(): Promise<void> {
+    await this.#loop.close(disposed());
     this.#sessions.clear();
     await this.#snapshots[Symbol.asyncDispose]();
     await this.#base[Symbol.asyncDispose]();
   }
+}
+
+function disposed(): LoopwrightError {
+  return new LoopwrightError({ code: 'disposed', message: 'engine: used after it was closed' });
 }
 
 /** Work that is one slice. */

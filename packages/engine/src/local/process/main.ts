@@ -4,9 +4,9 @@ import { LocalEngine } from '../local-engine.js';
 import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
 import type { EngineProcessConfig } from './spawn.js';
 
-const send = (message: FromEngine) => {
+const send = (message: FromEngine, sent: () => void = () => undefined) => {
   // A parent that has gone is noticed by 'disconnect'; a last answer to it may be lost.
-  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+  if (process.connected) process.send?.(message, undefined, undefined, sent);
 };
 
 process.on('disconnect', () => process.exit(0));
@@ -21,8 +21,7 @@ const loading = LocalEngine.load(config.card, {
 loading.then(
   ({ model, incarnation }) => send({ type: 'ready', model, incarnation }),
   (error: unknown) => {
-    send({ type: 'failed', error: asLoopwrightError(error).toJSON() });
-    process.disconnect();
+    send({ type: 'failed', error: asLoopwrightError(error).toJSON() }, () => process.disconnect());
   },
 );
 

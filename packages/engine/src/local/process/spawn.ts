@@ -44,7 +44,7 @@ export async function spawnEngine(
     execArgv: [],
   });
   const engine = new EngineProcess(child, onExit, onSlice);
-  const abort = () => child.kill('SIGKILL');
+  const abort = () => engine.abandon();
   signal?.addEventListener('abort', abort, { once: true });
   try {
     await engine.ready;
@@ -66,6 +66,7 @@ class EngineProcess implements Engine {
   #nextId = 1;
   #stopping = false;
   #gone: LoopwrightError | undefined;
+  #disposed: LoopwrightError | undefined;
 
   constructor(
     child: ChildProcess,
@@ -80,8 +81,10 @@ class EngineProcess implements Engine {
           this.#model = message.model;
           this.#incarnation = message.incarnation;
           resolve();
-        } else if (message.type === 'failed') reject(LoopwrightError.fromJSON(message.error));
-        else this.#receive(message);
+        } else if (message.type === 'failed') {
+          this.#stopping = true;
+          reject(LoopwrightError.fromJSON(message.error));
+        } else this.#receive(message);
       });
       child.once('error', (cause) =>
         this.#end(
@@ -140,7 +143,8 @@ class EngineProcess implements Engine {
   }
 
   #call<T>(method: EngineMethod, args: readonly unknown[], { signal, onProgress }: CallOptions = {}): Promise<T> {
-    if (this.#gone !== undefined) return Promise.reject(this.#gone);
+    const refusal = this.#disposed ?? this.#gone;
+    if (refusal !== undefined) return Promise.reject(refusal);
     if (signal?.aborted) return Promise.reject(signal.reason);
     const id = this.#nextId++;
     return new Promise<T>((resolve, reject) => {
@@ -157,7 +161,13 @@ class EngineProcess implements Engine {
         onProgress,
       });
       signal?.addEventListener('abort', cancel, { once: true });
-      this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined });
+      try {
+        this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined });
+      } catch (error) {
+        // What cannot be cloned is refused here; nothing was sent.
+        this.#pending.get(id)?.reject(error);
+        this.#pending.delete(id);
+      }
     });
   }
 
@@ -183,10 +193,17 @@ class EngineProcess implements Engine {
   computeLogprobs: Engine['computeLogprobs'] = (request, options) => this.#call('computeLogprobs', [request], options);
   loadSampler: Engine['loadSampler'] = (weights, options) => this.#call('loadSampler', [weights], options);
 
-  /** Ends the process; calls that are running fail with `engine_failed`. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+  /** Ends the process at once; for an engine that is still loading. */
+  abandon(): void {
     this.#stopping = true;
+    this.#child.kill('SIGKILL');
+  }
+
+  /** Ends the process; calls that are running fail with `engine_failed`, later ones with `disposed`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping = true;
+    if (this.#gone !== undefined) return;
+    this.#disposed ??= new LoopwrightError({ code: 'disposed', message: 'engine: used after it was closed' });
     const ended = new Promise<void>((resolve) => this.#child.once('exit', () => resolve()));
     this.#send({ type: 'stop' });
     // A native computation cannot be interrupted; what it would have computed is not needed any more.

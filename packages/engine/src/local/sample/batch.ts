@@ -94,6 +94,7 @@ export class DecodeBatch {
     const outputs = await (await model.decode()).run(feeds, ['hidden', 'rows']);
     this.#cache.writeStep(floats(outputs, 'rows'), lengths);
     await this.#draw(floats(outputs, 'hidden'));
+    if (rows.some((row) => row.isBroken)) this.#cache.scrub();
     this.removeRows((row) => row.stopReason !== undefined);
   }
 

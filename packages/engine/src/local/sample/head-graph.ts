@@ -23,6 +23,7 @@ import {
   lessOrEqual,
   log,
   matMul,
+  max,
   min,
   mul,
   reduceMax,
@@ -60,19 +61,27 @@ function weigh(blocks: Value): Weighed {
   return { weights: exp(shifted), shifted };
 }
 
-/** Index [B, 1] of the first position whose cumulative sum exceeds the threshold [B, 1]. */
-function firstAbove(cumulative: Value, threshold: Value, size: number): Value {
-  const before = reduceSum(cast(lessOrEqual(cumulative, threshold), 'int64'), [1], { keepDims: true });
-  return min(before, cumulative.graph.constant(BigInt64Array.of(BigInt(size - 1)), []));
+/** Just below 1 in float32: what is scaled by it stays below a sum that rounding may have made a little smaller. */
+const almostOne = 1 - 2 ** -23;
+
+/**
+ * Index [B, 1] of the first position whose cumulative sum exceeds the threshold [B, 1]. The threshold is kept between 0 and the last
+ * sum, so that rounding at the border of a block never chooses a token of probability 0.
+ */
+function firstAbove(cumulative: Value, threshold: Value): Value {
+  const { graph } = cumulative;
+  const last = reduceMax(cumulative, [1], { keepDims: true });
+  const inside = max(min(threshold, mul(last, graph.scalar(almostOne))), graph.scalar(0));
+  return reduceSum(cast(lessOrEqual(cumulative, inside), 'int64'), [1], { keepDims: true });
 }
 
-function draw(weights: Value, u: Value, M: number, W: number): { readonly block: Value; readonly inside: Value } {
+function draw(weights: Value, u: Value): { readonly block: Value; readonly inside: Value } {
   const sums = reduceSum(weights, [2]);
   const cumulative = cumSum(sums, 1);
-  const threshold = mul(u, reduceSum(sums, [1], { keepDims: true }));
-  const block = firstAbove(cumulative, threshold, M);
+  const threshold = mul(u, reduceMax(cumulative, [1], { keepDims: true }));
+  const block = firstAbove(cumulative, threshold);
   const before = sub(gatherElements(cumulative, block), gatherElements(sums, block));
-  const inside = firstAbove(cumSum(gatherRows(weights, block), 1), sub(threshold, before), W);
+  const inside = firstAbove(cumSum(gatherRows(weights, block), 1), sub(threshold, before));
   return { block, inside };
 }
 
@@ -104,7 +113,7 @@ export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: Hea
     kind === 'draw'
       ? plain.weights
       : weigh(mul(reshape(logits, ['B', M, W]), graph.input('inverse_temperature', 'float32', ['B', 1, 1]))).weights;
-  const { block, inside } = draw(weights, u, M, W);
+  const { block, inside } = draw(weights, u);
   const token = add(mul(block, graph.constant(BigInt64Array.of(BigInt(W)), [])), inside);
   const shifted = gatherElements(gatherRows(plain.shifted, block), inside);
   return compile(graph, { token, logprob: sub(shifted, reshape(logTotal, ['B', 1])) }, options);

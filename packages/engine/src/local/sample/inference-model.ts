@@ -40,6 +40,10 @@ export class InferenceModel implements AsyncDisposable {
     this.#shapes = new Map(weightSpecs(parts.config).map(({ name, shape }) => [name, shape]));
   }
 
+  get weightsPath(): string {
+    return this.#parts.file.path;
+  }
+
   decode(): Promise<Compiled> {
     return this.#load('decode', () => buildDecodeGraph(this.config, this.#parts.file));
   }

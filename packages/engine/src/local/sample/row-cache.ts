@@ -2,8 +2,9 @@
  * Keys and values of the rows that are being decoded: for each layer one array of keys and one of values [rows, K, T, d].
  *
  * T grows in steps; the arrays are stretched in place. Positions at or beyond a row's length hold old finite numbers, which the mask
- * multiplies by exactly 0.
+ * multiplies by exactly 0; where a model gave other ones, they are scrubbed before the rows go on.
  */
+import { LoopwrightError } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
 
 /** Positions are added in steps of this. */
@@ -32,20 +33,22 @@ export class RowCache {
     return this.#arrays[index]!.subarray(0, rows * this.#heads * this.#positions * this.#width);
   }
 
-  /** Makes room for that many rows of that many positions; what is there keeps its place. */
+  /**
+   * Makes room for that many rows of that many positions; what is there keeps its place.
+   *
+   * @throws `out_of_memory`, and then nothing has changed
+   */
   reserve(rows: number, positions: number): void {
     const T = Math.max(this.#positions, Math.ceil(positions / positionStep) * positionStep);
-    const needed = rows * this.#heads * T * this.#width;
+    const needed = Math.max(rows, this.#rows) * this.#heads * T * this.#width;
     const stretch = T !== this.#positions && this.#rows > 0;
+    const targets = this.#arrays.map((array) => (array.length < needed ? allocate(needed) : array));
     this.#arrays.forEach((array, index) => {
-      let target = array;
-      if (array.length < needed) {
-        // Half as much again, so that a growing batch is not copied at each step; untouched pages cost nothing.
-        target = new Float32Array(Math.ceil(needed * 1.5));
-        this.#arrays[index] = target;
-        if (!stretch) target.set(array.subarray(0, this.#rows * this.#heads * this.#positions * this.#width));
-      }
+      const target = targets[index]!;
       if (stretch) this.#stretch(array, target, T);
+      else if (target !== array)
+        target.set(array.subarray(0, this.#rows * this.#heads * this.#positions * this.#width));
+      this.#arrays[index] = target;
     });
     this.#positions = T;
     this.#rows = Math.max(this.#rows, rows);
@@ -104,9 +107,28 @@ export class RowCache {
     });
   }
 
+  /** Puts 0 in place of NaN and infinity, which a mask cannot hide: 0 · ∞ is NaN. */
+  scrub(): void {
+    for (const array of this.#arrays)
+      for (let i = 0; i < array.length; i++) if (!Number.isFinite(array[i])) array[i] = 0;
+  }
+
   /** Forgets all rows, keeping the memory. */
   clear(): void {
     this.#rows = 0;
     this.#positions = 0;
+  }
+}
+
+/** Half as much again, so that a growing batch is not copied at each step; untouched pages cost nothing. */
+function allocate(needed: number): Float32Array {
+  try {
+    return new Float32Array(Math.ceil(needed * 1.5));
+  } catch (cause) {
+    throw new LoopwrightError({
+      code: 'out_of_memory',
+      message: `engine: no memory for ${needed * 4} bytes of keys and values; sample fewer sequences at once, or shorter ones`,
+      cause,
+    });
   }
 }

@@ -28,6 +28,8 @@ export class Row {
   /** The token that the next step reads. */
   newest: number;
   stopReason: StopReason | undefined;
+  /** The model gave NaN or infinity. */
+  isBroken = false;
   readonly #options: RowOptions;
   #tail = '';
 
@@ -57,6 +59,11 @@ export class Row {
 
   /** Takes the drawn token; sets `stopReason` when the row is done. */
   push(token: number, logprob: number): void {
+    if (!Number.isFinite(logprob)) {
+      this.isBroken = true;
+      this.stopReason ??= 'stop';
+      return;
+    }
     this.tokens.push(token);
     this.logprobs.push(logprob);
     this.cached++;

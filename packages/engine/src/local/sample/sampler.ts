@@ -2,7 +2,7 @@
 import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
 import { DecodeBatch, type PromptRows } from './batch.js';
 import { Row, type TextStream } from './row.js';
-import { score } from './score.js';
+import { divergedWeights, score } from './score.js';
 import type { Snapshot } from './snapshot.js';
 
 export type SampleSpec = Omit<Extract<SamplingOperation, { type: 'sample' }>, 'type' | 'weights'>;
@@ -42,30 +42,50 @@ export class Sampler {
   }
 
   get idle(): boolean {
-    return this.#requests.size === 0;
+    return this.#requests.size === 0 && this.#batches.size === 0;
   }
 
   /** Queues a request; its rows are decoded by {@link runSlice}. An abort frees its rows at the next slice. */
   submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
-    return new Promise((resolve, reject) => {
-      const { prompt, params, numSamples } = spec;
-      const { contextLength, eosTokenIds } = snapshot.model.config;
-      const stopIds = new Set([...params.stopTokenIds, ...eosTokenIds]);
-      const limit = Math.min(params.maxTokens, contextLength - prompt.length);
-      const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
-        const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
-        return new Row({ prompt, params, sampleIndex, stopIds, limit, text });
-      });
-      const request: Request = { spec, snapshot, rows, waiting: [...rows], scores: undefined, resolve, reject };
-      this.#requests.add(request);
-      signal?.addEventListener('abort', () => this.#drop(request, signal.reason), { once: true });
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const { prompt, params, numSamples } = spec;
+    const { contextLength, eosTokenIds } = snapshot.model.config;
+    const stopIds = new Set([...params.stopTokenIds, ...eosTokenIds]);
+    const limit = Math.min(params.maxTokens, contextLength - prompt.length);
+    const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
+      const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
+      return new Row({ prompt, params, sampleIndex, stopIds, limit, text });
     });
+    return new Promise((resolve, reject) => {
+      const cancel = () => this.#drop(request, signal?.reason);
+      const settled = () => signal?.removeEventListener('abort', cancel);
+      const request: Request = {
+        spec,
+        snapshot,
+        rows,
+        waiting: [...rows],
+        scores: undefined,
+        resolve: (result) => {
+          settled();
+          resolve(result);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      };
+      this.#requests.add(request);
+      signal?.addEventListener('abort', cancel, { once: true });
+    });
+  }
+
+  failAll(error: unknown): void {
+    for (const request of [...this.#requests]) this.#drop(request, error);
   }
 
   #drop(request: Request, reason: unknown): void {
     if (!this.#requests.delete(request)) return;
-    const gone = new Set(request.rows);
-    for (const row of gone) row.stopReason ??= 'stop';
+    for (const row of request.rows) row.stopReason ??= 'stop';
     request.reject(reason);
   }
 
@@ -155,7 +175,12 @@ export class Sampler {
   /** Answers requests whose rows are all done. True when rows wait for the room that became free. */
   #settle(snapshot: Snapshot): boolean {
     for (const request of this.#requests) {
-      if (request.snapshot !== snapshot || request.rows.some((row) => row.stopReason === undefined)) continue;
+      if (request.snapshot !== snapshot) continue;
+      if (request.rows.some((row) => row.isBroken)) {
+        this.#drop(request, divergedWeights());
+        continue;
+      }
+      if (request.rows.some((row) => row.stopReason === undefined)) continue;
       this.#requests.delete(request);
       const sequences = request.rows.map((row) => row.result());
       request.resolve({ sequences, ...request.scores, prefillTokens: request.spec.prompt.length });

@@ -1,5 +1,5 @@
 /** Log-probabilities of whole prompts: the trainer's definition, on the weights of a snapshot. */
-import type { TokenLogprob } from '@loopwright/protocol';
+import { LoopwrightError, type TokenLogprob } from '@loopwright/protocol';
 import { type Feeds, floats, integers } from '../ort/runtime.js';
 import { causalMask } from '../train/mask.js';
 import type { SequenceKind } from './sequence-graph.js';
@@ -59,6 +59,7 @@ export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number
   const logprobs = new Float32Array(prompt.length);
   logprobs[0] = Number.NaN;
   logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);
+  if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
   if (topK === 0) return { logprobs, top: [] };
   const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
   const top = Array.from({ length: prompt.length }, (_, i) =>
@@ -70,4 +71,15 @@ export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number
         })),
   );
   return { logprobs, top };
+}
+
+/** For weights that no longer give a distribution. */
+export function divergedWeights(): LoopwrightError {
+  const remedy = 'sample from an earlier version, or train at a lower learning rate';
+  const [expected, got] = ['finite log-probabilities', 'NaN or infinity'];
+  return new LoopwrightError({
+    code: 'operation_failed',
+    message: `weights: expected ${expected}, got ${got}: they have diverged; ${remedy}`,
+    details: { field: 'weights', expected, got, remedy },
+  });
 }

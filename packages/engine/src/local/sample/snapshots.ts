@@ -1,6 +1,5 @@
 /** The snapshots at hand: the base, versions just saved, versions read from disk. The least recently used ones are let go; their files stay. */
-
-import { access } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { SamplerWeights } from '../../engine.js';
 import type { AdapterWeights } from '../../formats/adapter.js';
@@ -8,98 +7,133 @@ import { readAdapter } from '../../formats/adapter.js';
 import { ModelDirectory } from '../../formats/model-directory.js';
 import { cacheWeightsFile, readWeights } from '../../formats/weights-file.js';
 import type { BaseModel } from '../base-model.js';
+import { checkpointKind } from '../checkpoint-kind.js';
 import { InferenceModel } from './inference-model.js';
 import { Snapshot } from './snapshot.js';
 
-/** Adapters are small; whole models are not. */
-const keptAdapters = 16;
-const keptModels = 2;
+/** How many are kept besides those in use. Adapters are small; whole models are not. */
+const kept = { adapter: 16, model: 2 } as const;
+
+export interface SnapshotsOptions {
+  /** Float32 copies of whole models that were read are put into a folder of it, and removed when the model is let go. */
+  readonly cacheDirectory: string;
+  /** Runs work at a time when nothing is computed. */
+  readonly betweenSlices: (work: () => Promise<void>) => Promise<void>;
+}
+
+interface Entry {
+  readonly snapshot: Promise<Snapshot>;
+  /** Known once it is read. */
+  kind: keyof typeof kept | undefined;
+  users: number;
+  isForgotten: boolean;
+}
 
 export class Snapshots implements AsyncDisposable {
   readonly #base: BaseModel;
   readonly #baseModel: InferenceModel;
-  readonly #cacheDirectory: string;
-  readonly #adapters = new Map<string, Promise<Snapshot>>();
-  readonly #models = new Map<string, Promise<Snapshot>>();
+  readonly #options: SnapshotsOptions;
+  readonly #baseSnapshot: Promise<Snapshot>;
+  /** By version, the least recently used first. */
+  readonly #versions = new Map<string, Entry>();
+  /** Whole models that are in memory, kept or still in use. */
+  readonly #models = new Set<InferenceModel>();
 
-  constructor(base: BaseModel, cacheDirectory: string) {
+  constructor(base: BaseModel, options: SnapshotsOptions) {
     this.#base = base;
-    this.#cacheDirectory = cacheDirectory;
+    this.#options = options;
     this.#baseModel = new InferenceModel(base);
-    this.#adapters.set('base', Promise.resolve(new Snapshot(this.#baseModel, undefined)));
+    this.#baseSnapshot = Promise.resolve(new Snapshot(this.#baseModel, undefined));
   }
 
-  /** Keeps a copy of an adapter under the version that it is being saved as. */
-  remember(version: string, adapter: AdapterWeights | undefined): void {
-    if (adapter === undefined) return;
-    this.#adapters.set(`version ${version}`, Promise.resolve(new Snapshot(this.#baseModel, adapter)));
-    // Adapters hold nothing that needs closing.
-    void forgetOldest(this.#adapters, keptAdapters, 'base');
+  /** Keeps a copy of an adapter under the version that it was saved as. */
+  remember(version: string, adapter: AdapterWeights): void {
+    const snapshot = Promise.resolve(new Snapshot(this.#baseModel, adapter));
+    this.#versions.delete(version);
+    this.#versions.set(version, { snapshot, kind: 'adapter', users: 0, isForgotten: false });
+    this.#forgetOldest('adapter');
   }
 
-  /** @throws `model_invalid`, `checkpoint_mismatch` for files that do not fit this base model */
-  async get(weights: SamplerWeights): Promise<Snapshot> {
-    const key = weights.type === 'base' ? 'base' : `version ${weights.id}`;
-    const known = this.#adapters.get(key) ?? this.#models.get(key);
+  /**
+   * Does work with a snapshot, which stays in memory at least until the work is done.
+   *
+   * @throws `unknown_version`, `model_invalid`, `checkpoint_mismatch` for files that are missing, damaged or do not fit this base model
+   */
+  async use<T>(weights: SamplerWeights, work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+    if (weights.type === 'base') return work(await this.#baseSnapshot);
+    const entry = this.#entry(weights.id, weights.directory);
+    entry.users++;
+    try {
+      return await work(await entry.snapshot);
+    } finally {
+      entry.users--;
+      this.#closeIfUnused(entry);
+    }
+  }
+
+  #entry(version: string, directory: string): Entry {
+    const known = this.#versions.get(version);
     if (known !== undefined) {
-      const map = this.#adapters.has(key) ? this.#adapters : this.#models;
-      map.delete(key);
-      map.set(key, known);
+      this.#versions.delete(version);
+      this.#versions.set(version, known);
       return known;
     }
-    if (weights.type === 'base') throw new Error('the base snapshot is always there');
-    const isAdapter = await access(path.join(weights.directory, 'adapter_config.json')).then(
-      () => true,
-      () => false,
+    const loading = this.#read(directory);
+    const entry: Entry = { snapshot: loading, kind: undefined, users: 0, isForgotten: false };
+    this.#versions.set(version, entry);
+    loading.then(
+      ({ model }) => {
+        entry.kind = model === this.#baseModel ? 'adapter' : 'model';
+        this.#forgetOldest(entry.kind);
+      },
+      () => {
+        if (this.#versions.get(version) === entry) this.#versions.delete(version);
+      },
     );
-    const map = isAdapter ? this.#adapters : this.#models;
-    const loading = isAdapter ? this.#readAdapter(weights.directory) : this.#readModel(weights.directory);
-    map.set(key, loading);
-    loading.catch(() => map.delete(key));
-    const forgotten = isAdapter
-      ? forgetOldest(this.#adapters, keptAdapters, 'base')
-      : forgetOldest(this.#models, keptModels);
-    for (const old of forgotten)
-      void old.then(
-        (snapshot) => (snapshot.model === this.#baseModel ? undefined : snapshot.model[Symbol.asyncDispose]()),
-        () => undefined,
-      );
-    return loading;
+    return entry;
   }
 
-  async #readAdapter(directory: string): Promise<Snapshot> {
-    return new Snapshot(this.#baseModel, await readAdapter(directory, { model: this.#base.config }));
-  }
-
-  async #readModel(directory: string): Promise<Snapshot> {
-    await using model = await ModelDirectory.open(directory);
-    const file = await cacheWeightsFile(model, { cacheDirectory: this.#cacheDirectory });
+  async #read(directory: string): Promise<Snapshot> {
+    if ((await checkpointKind(directory)) === 'adapter')
+      return new Snapshot(this.#baseModel, await readAdapter(directory, { model: this.#base.config }));
+    await using source = await ModelDirectory.open(directory);
+    const cacheDirectory = path.join(this.#options.cacheDirectory, 'versions');
+    const file = await cacheWeightsFile(source, { cacheDirectory });
     const { threads, tensors } = this.#base;
-    return new Snapshot(
-      new InferenceModel({ config: model.config, weights: await readWeights(file), file, threads, tensors }),
-      undefined,
-    );
+    const weights = await readWeights(file);
+    const model = new InferenceModel({ config: source.config, weights, file, threads, tensors });
+    this.#models.add(model);
+    return new Snapshot(model, undefined);
+  }
+
+  #forgetOldest(kind: keyof typeof kept): void {
+    const entries = [...this.#versions].filter(([, entry]) => entry.kind === kind);
+    for (const [version, entry] of entries.slice(0, Math.max(0, entries.length - kept[kind]))) {
+      this.#versions.delete(version);
+      entry.isForgotten = true;
+      this.#closeIfUnused(entry);
+    }
+  }
+
+  /** Adapters hold nothing that needs closing. */
+  #closeIfUnused(entry: Entry): void {
+    if (!entry.isForgotten || entry.users > 0 || entry.kind !== 'model') return;
+    const close = async () => this.#close((await entry.snapshot).model);
+    // An engine that is being closed refuses new work, and closes its models itself.
+    this.#options.betweenSlices(close).catch(() => undefined);
+  }
+
+  async #close(model: InferenceModel): Promise<void> {
+    if (!this.#models.delete(model)) return;
+    await model[Symbol.asyncDispose]();
+    // A copy that cannot be removed costs disk space alone, and the next load of this version uses it.
+    await rm(model.weightsPath, { force: true }).catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const models = [...this.#models.values()];
-    this.#models.clear();
-    for (const model of models)
-      await model.then(
-        (snapshot) => snapshot.model[Symbol.asyncDispose](),
-        () => undefined,
-      );
+    await Promise.allSettled([...this.#versions.values()].map(({ snapshot }) => snapshot));
+    this.#versions.clear();
+    for (const model of this.#models) await this.#close(model);
     await this.#baseModel[Symbol.asyncDispose]();
   }
-}
-
-function forgetOldest(map: Map<string, Promise<Snapshot>>, keep: number, pinned?: string): Promise<Snapshot>[] {
-  const forgotten: Promise<Snapshot>[] = [];
-  for (const [key, value] of map) {
-    if (map.size <= keep) break;
-    if (key === pinned) continue;
-    map.delete(key);
-    forgotten.push(value);
-  }
-  return forgotten;
 }

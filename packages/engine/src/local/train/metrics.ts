@@ -14,8 +14,9 @@ export class RatioStatistics {
   /** Adds a datum's positions; `logprobs` as computed in the pass. */
   add(datum: Datum, logprobs: Float32Array, loss: LossSpec): void {
     const { weights, refLogProb } = datum;
-    const old = loss.name === 'cross_entropy' ? undefined : datum.logprobs?.data;
-    if (old === undefined && refLogProb === undefined) return;
+    const old = datum.logprobs?.data;
+    // cross_entropy compares with no other policy, and may have several targets a token.
+    if (loss.name === 'cross_entropy' || (old === undefined && refLogProb === undefined)) return;
     for (let i = 0; i < datum.modelInput.length; i++) {
       if (weights !== undefined && weights.data[i] === 0) continue;
       const now = logprobs[i]!;

@@ -83,8 +83,14 @@ export function fillBatch(
     });
     if (datum.weights === undefined) arrays.weights.fill(1, start * K, (start + datum.modelInput.length) * K);
     else arrays.weights.set(datum.weights.data, start * K);
-    if (datum.advantages !== undefined) arrays.advantages.set(datum.advantages.data, start);
-    if (datum.logprobs !== undefined) arrays.oldLogprobs.set(datum.logprobs.data, start);
+    // Where the weight is 0 anything may stand there, and 0 · NaN is NaN; inputs that the loss does not read stay 0 likewise.
+    const isRead = (position: number) => loss.name !== 'cross_entropy' && datum.weights?.data[position] !== 0;
+    datum.advantages?.data.forEach((advantage, s) => {
+      if (isRead(s)) arrays.advantages[start + s] = advantage;
+    });
+    datum.logprobs?.data.forEach((logprob, s) => {
+      if (isRead(s)) arrays.oldLogprobs[start + s] = logprob;
+    });
     datum.temperature?.data.forEach((temperature, s) => {
       arrays.inverseTemperature[start + s] = 1 / temperature;
     });

@@ -16,6 +16,7 @@ import type { BaseModel, TrainingProgram } from '../base-model.js';
 import { type Feeds, floats } from '../ort/runtime.js';
 import type { Slices } from '../slices.js';
 import { adamUpdate, clipFactor, globalNorm, type Moments } from './adamw.js';
+import { checkData } from './check-data.js';
 import { lossScalars } from './loss.js';
 import { causalMask } from './mask.js';
 import { RatioStatistics } from './metrics.js';
@@ -110,7 +111,7 @@ export class TrainingSession {
 
   /** Runs a pass. Gradients join the pending ones at the very end, so that a pass that fails or is cancelled leaves no trace. */
   async *pass({ type, data, loss }: PassOperation): Slices<PassResult> {
-    checkData(data, this.#base);
+    checkData(data, loss, this.#base.config);
     const backward = type === 'forward-backward';
     const program = await this.#base.program(trainedBy(this.spec), backward);
     const batches = planMicroBatches(data, this.plan);
@@ -123,7 +124,11 @@ export class TrainingSession {
       done += batch.rows.length * batch.length;
       yield done / work;
     }
-    if (backward) this.#addGradient(gradient);
+    if (backward) {
+      const norm = globalNorm(gradient.values());
+      if (!Number.isFinite(norm)) throw notFinite('gradient', norm);
+      this.#addGradient(gradient);
+    }
     return this.#result(data, loss, outputs, backward);
   }
 
@@ -160,7 +165,7 @@ export class TrainingSession {
       const to = from + data[row]!.modelInput.length * K;
       let sum = 0;
       for (let i = from; i < to; i++) sum += losses[i]!;
-      if (!Number.isFinite(sum)) throw notFinite(row, sum);
+      if (!Number.isFinite(sum)) throw notFinite(`data[${row}]`, sum);
       outputs[row] = { logprobs: logprobs.slice(from, to), loss: sum };
     });
     if (gradient === undefined) return;
@@ -279,42 +284,12 @@ function addInto(sums: Map<string, Float32Array>, name: string, values: Float32A
   for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + values[i]!;
 }
 
-function notFinite(row: number, sum: number): LoopwrightError {
+function notFinite(field: string, got: number): LoopwrightError {
   return complaint({
     code: 'operation_failed',
-    field: `data[${row}]`,
-    expected: 'a finite loss',
-    got: String(sum),
-    remedy: 'look at its logprobs and advantages; no gradient of this pass was kept',
-  });
-}
-
-/** Ids within the vocabulary, lengths within the context. */
-function checkData(data: readonly Datum[], { config }: BaseModel): void {
-  data.forEach((datum, row) => {
-    const length = datum.modelInput.length;
-    if (length > config.contextLength) {
-      throw complaint({
-        code: 'context_length_exceeded',
-        field: `data[${row}].modelInput`,
-        expected: `at most ${config.contextLength} tokens (the context of the model)`,
-        got: `${length} tokens`,
-        remedy: 'cut or split the sequence',
-      });
-    }
-    checkIds(datum.modelInput, `data[${row}].modelInput`, config.vocabSize);
-    checkIds(datum.targetTokens.data, `data[${row}].lossFnInputs.targetTokens`, config.vocabSize);
-  });
-}
-
-/** @throws `invalid_argument` for an id outside the vocabulary */
-export function checkIds(ids: Int32Array, field: string, vocabSize: number): void {
-  const bad = ids.findIndex((id) => id < 0 || id >= vocabSize);
-  if (bad < 0) return;
-  throw complaint({
-    field: `${field}[${bad}]`,
-    expected: `a token id from 0 to ${vocabSize - 1}`,
-    got: String(ids[bad]),
-    remedy: 'use the tokenizer of this base model',
+    field,
+    expected: field === 'gradient' ? 'a finite norm' : 'a finite loss',
+    got: String(got),
+    remedy: 'look at the logprobs and advantages, and at the learning rate; no gradient of this pass was kept',
   });
 }

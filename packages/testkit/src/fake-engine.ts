@@ -335,6 +335,7 @@ export class FakeEngine implements Engine {
       hold?.enter();
       await Promise.race([stopped, hold === undefined ? Promise.resolve() : hold.released]);
       const result = await Promise.race([stopped, work()]);
+      options.onProgress?.(1);
       this.calls.push(`/${call}`);
       return result;
     } finally {

@@ -19,22 +19,54 @@ export function parseAuthorization(header: string | undefined): Credentials {
   return { scheme: 'other' };
 }
 
-export interface Authorizer {
-  /** @throws `unauthenticated` */
-  check(header: string | undefined): void;
+/** The headers that a decision rests on. */
+export interface Claims {
+  readonly authorization?: string | undefined;
+  readonly host?: string | undefined;
+  readonly origin?: string | undefined;
 }
 
-/** Accepts everybody where there is no key. */
+export interface Authorizer {
+  /** @throws `unauthenticated` */
+  check(claims: Claims): void;
+}
+
+/**
+ * With a key: whoever sends it. Without one: whoever is on this machine, which web pages from elsewhere are not, although the
+ * browser that shows them is: those are told by their Origin, or (after a change of their name's address) by the Host they ask for.
+ */
 export function authorizer(apiKey: string | undefined): Authorizer {
-  if (apiKey === undefined) return { check: () => {} };
+  if (apiKey === undefined) return { check: checkLocal };
   const expected = digest(apiKey);
   return {
-    check: (header) => {
-      const credentials = parseAuthorization(header);
+    check: ({ authorization }) => {
+      const credentials = parseAuthorization(authorization);
       if (credentials.scheme === 'bearer' && timingSafeEqual(digest(credentials.key), expected)) return;
       throw refused(credentials);
     },
   };
+}
+
+function checkLocal({ host, origin }: Claims): void {
+  const claims = { Host: host === undefined ? undefined : `http://${host}`, Origin: origin };
+  for (const [field, url] of Object.entries(claims)) {
+    if (url === undefined || isLoopback(hostnameOf(url))) continue;
+    throw complaint({
+      code: 'unauthenticated',
+      field,
+      expected: 'an address of this machine, since this server has no key',
+      got: url.slice(0, 200),
+      remedy: 'start the server with an API key, and send it',
+    });
+  }
+}
+
+function hostnameOf(url: string): string {
+  try {
+    return new URL(url).hostname.replace(/^\[|\]$/g, '');
+  } catch {
+    return '';
+  }
 }
 
 /** Equal lengths for the comparison, whose time then tells nothing. */

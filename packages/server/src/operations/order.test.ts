@@ -246,8 +246,13 @@ describe('sampling', () => {
     hold.release();
     await server.result('s', training);
     const { body } = await server.request('GET', '/v1/sessions/s/trace');
-    const [first, second] = body.operations as { kind: string; startedAtMs: number; endedAtMs: number }[];
+    const [first, second] = body.operations as {
+      kind: string;
+      endedAtMs: number;
+      slices: { done: number }[];
+    }[];
     expect([first!.kind, second!.kind]).toEqual(['training', 'sampling']);
+    expect(first!.slices).toMatchObject([{ done: 1 }]);
     expect(second!.endedAtMs).toBeLessThanOrEqual(first!.endedAtMs);
   });
 

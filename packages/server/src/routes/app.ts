@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
 import type { EngineHost } from '../engines/engine-host.js';
@@ -48,15 +48,20 @@ export function createApp(options: AppOptions): App {
     else logger.info(line, 'request');
   });
 
+  const claims = (c: Context<RouteEnv>) => ({
+    authorization: c.req.header('authorization'),
+    host: c.req.header('host'),
+    origin: c.req.header('origin'),
+  });
   app.use(async (c, next) => {
-    if (c.req.path !== '/health') authorizer.check(c.req.header('authorization'));
+    if (c.req.path !== '/health') authorizer.check(claims(c));
     await next();
   });
 
   app.get('/health', (c) => {
     const base = { status: 'ok', version, uptimeSeconds: Math.round((Date.now() - startedAtMs) / 1000) };
     try {
-      authorizer.check(c.req.header('authorization'));
+      authorizer.check(claims(c));
     } catch {
       return c.json(base);
     }

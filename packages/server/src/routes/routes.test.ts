@@ -50,6 +50,20 @@ describe('keys', () => {
   });
 });
 
+describe('a server without a key', () => {
+  it.each([
+    [{ origin: 'https://example.org' }, 403],
+    [{ origin: 'null' }, 403],
+    [{ host: 'rebound.example.org:8080' }, 403],
+    [{ host: '192.168.1.5:8080' }, 403],
+    [{ origin: 'http://localhost:5173', host: '127.0.0.1:8080' }, 400],
+    [{ host: '[::1]:8080' }, 400],
+  ])('answers a request with %j with %i', async (headers, status) => {
+    const server = await opened();
+    expect((await server.request('POST', '/', {}, headers as Record<string, string>)).status).toBe(status);
+  });
+});
+
 describe('bodies', () => {
   it('above the limit are refused before they are read', async () => {
     const server = await opened();

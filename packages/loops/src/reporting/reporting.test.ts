@@ -76,9 +76,9 @@ describe('the panel', () => {
     view.onStep(step(0, 'x'));
     screen.text = '';
     view.onStep(step(1, '\u001b[2J\u001b]0;owned\u0007\u202e2\n'));
-    expect(screen.text).toContain('reward   ▁█ 1.000');
+    expect(screen.text).toContain('reward    ▁█ 1.000');
     expect(screen.text).toContain('grpo  step 3/30');
-    expect(screen.text).toMatch(/sample {3}█+░+ 1\.23 s/);
+    expect(screen.text).toMatch(/sample {4}█+░+ 1\.23 s/);
     expect(screen.text).toContain('1+1= → \\x1b[2J\\x1b]0;owned\\x07\\u{202e}2\\n  (reward 1)');
     // What is left of escape codes are the panel's own: cursor moves, line clears, cursor visibility.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

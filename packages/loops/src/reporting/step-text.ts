@@ -1,7 +1,7 @@
 /** A step in words: the one line of a log, and the parts that the live panel is made of. */
 import type { Metrics } from '../training/grpo-metrics.js';
 
-const phases = ['sample', 'grade', 'train', 'refresh'] as const;
+const phases = ['sample', 'reference', 'grade', 'train', 'refresh'] as const;
 export type Phase = (typeof phases)[number];
 
 /** Seconds by phase, those that were measured. */

@@ -79,7 +79,7 @@ function createPanel({ stream, title, color = true, samples = 4 }: TerminalViewO
       const width = Math.max(10, columns - 30);
       const lines = [
         `${paint.bold(escapeText(title))}  step ${step.step}/${step.totalSteps}  ${paint.dim(bar(step.step / step.totalSteps, 20))}`,
-        `${(isReward ? 'reward' : 'loss').padEnd(8)} ${paint.green(sparkline(curve, { columns: width, ...range }))} ${value?.toFixed(3) ?? ''}`,
+        `${(isReward ? 'reward' : 'loss').padEnd(9)} ${paint.green(sparkline(curve, { columns: width, ...range }))} ${value?.toFixed(3) ?? ''}`,
         ...wrapParts(describeMetrics(step.metrics), columns),
         ...phaseLines(step.metrics).map((line) => paint.dim(line)),
         ...(skipped.length === 0
@@ -113,7 +113,7 @@ function phaseLines(metrics: Metrics): string[] {
   const phases = phaseSeconds(metrics);
   const total = phases.reduce((sum, [, seconds]) => sum + seconds, 0);
   return phases.map(
-    ([phase, seconds]) => `${phase.padEnd(8)} ${bar(seconds / (total || 1), 20)} ${seconds.toFixed(2)} s`,
+    ([phase, seconds]) => `${phase.padEnd(9)} ${bar(seconds / (total || 1), 20)} ${seconds.toFixed(2)} s`,
   );
 }
 

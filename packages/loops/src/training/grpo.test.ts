@@ -173,6 +173,7 @@ describe('runGrpo', () => {
     const reference = { scorer: training.snapshot(), everySteps: 2 };
     const { metrics } = await runGrpo({ ...small, training, environment: copyEnvironment, steps: 3, reference });
     expect(metrics[0]!['kl/base']).toBe(0);
+    expect(metrics.map((step) => 'time/reference_ms' in step)).toEqual([true, false, true]);
     expect(metrics[1]).not.toHaveProperty('kl/base');
     expect(metrics[2]!['kl/base']).toBeGreaterThan(0);
   });

@@ -125,15 +125,16 @@ export async function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promi
         ...{ numSamples: run.samplesPerGroup, maxTokens: run.maxTokens, temperature: run.temperature },
         seedOf: (group) => mixSeed(run.seed, step, group),
       });
+      const times: Record<string, number> = { 'time/sample_ms': clock() };
       const reference = isMeasured(run, step) ? await scoreGroups(sampled, run.reference.scorer, scope) : undefined;
-      const sampleMs = clock();
+      if (reference !== undefined) times['time/reference_ms'] = clock();
 
       const { maxGraderErrorShare } = run;
       const groups = await gradeGroups({ groups: sampled, environment, tokenizer, maxGraderErrorShare, scope });
-      const gradeMs = clock();
+      times['time/grade_ms'] = clock();
 
       const data = datumsOf(groups, { ...run, reference });
-      const before = { ...rolloutMetrics(groups, reference), 'time/sample_ms': sampleMs, 'time/grade_ms': gradeMs };
+      const before = { ...rolloutMetrics(groups, reference), ...times };
       const facts = { step, totalSteps: run.steps, groups };
       if (data.length === 0) {
         skippedSteps += 1;

@@ -1,0 +1,13 @@
+#!/usr/bin/env node
+/** The `loopwright` command. */
+import { readSettings } from '../config.js';
+import { Console } from './console.js';
+import { run } from './program.js';
+
+const settings = readSettings();
+const console = new Console({ stdout: process.stdout, stderr: process.stderr, debug: settings.debug });
+// A reader that goes away (`loopwright demo | head`) ends the output, not the run.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+process.exitCode = await run(process.argv.slice(2), { console, settings });

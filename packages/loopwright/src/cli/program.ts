@@ -1,0 +1,122 @@
+/** The commands and their options. */
+import { LoopwrightError } from '@loopwright/protocol';
+import { Command, CommanderError, Option } from 'commander';
+import type { Settings } from '../config.js';
+import { modelArgument, wholeNumber } from './arguments.js';
+import type { Console } from './console.js';
+import type { CommandContext } from './context.js';
+import { demoDefaults } from './demo/settings.js';
+import { type ExitCode, exitCodes } from './exit-codes.js';
+import { ownVersion } from './version.js';
+
+export interface RunContext {
+  readonly console: Console;
+  readonly settings: Settings;
+}
+
+const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
+
+const footer = `
+Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.
+Environment: LOOPWRIGHT_URL and LOOPWRIGHT_API_KEY (a server to use), LOOPWRIGHT_HOME (data, models and caches; default
+~/.loopwright), LOOPWRIGHT_MODELS (folders with models), LOOPWRIGHT_DEBUG=1 (stacks of errors), NO_COLOR.`;
+
+/** Runs a command line, without the names of node and script. @returns the exit code */
+export async function run(args: readonly string[], { console, settings }: RunContext): Promise<number> {
+  let exitCode: ExitCode = exitCodes.ok;
+  const context: CommandContext = {
+    console,
+    settings,
+    exitWith: (code) => {
+      exitCode = code;
+    },
+  };
+  const program = buildProgram(context);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    console.error(error);
+    return LoopwrightError.isInstance(error) && error.code === 'cancelled' ? exitCodes.interrupted : exitCodes.failed;
+  }
+}
+
+function buildProgram(context: CommandContext): Command {
+  const { console } = context;
+  const program = new Command('loopwright')
+    .description('Write your own post-training loop for a language model; Loopwright runs the model.')
+    .version(ownVersion())
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => console.stdout.write(text),
+      writeErr: (text) => console.stderr.write(text),
+    })
+    .showHelpAfterError('(see --help)')
+    .addHelpText('after', footer)
+    .hook('preAction', (_program, command) => {
+      if (command.opts().json === true) console.useJson();
+    });
+
+  withJson(program.command('demo'))
+    .description('train the bundled model with rewards, here and now: about two minutes, no network')
+    .option('--steps <n>', 'training steps', wholeNumber(1, 10_000), demoDefaults.steps)
+    .option('--seed <n>', 'of problems, samples and adapter', wholeNumber(0, 2 ** 31 - 1), demoDefaults.seed)
+    .option('--from <arn>', 'go on from a state that an earlier demo saved')
+    .action(async (options) => (await import('./demo/demo.js')).demo(options, context));
+
+  withJson(program.command('serve'))
+    .description('run a server that loops connect to by LOOPWRIGHT_URL')
+    .option('--port <n>', '0 takes a free one', wholeNumber(0, 65_535), 8080)
+    .option('--host <address>', 'others than 127.0.0.1 need a key', '127.0.0.1')
+    .option('--data <dir>', 'database, saved versions, checkpoints (default: data in LOOPWRIGHT_HOME)')
+    .option(
+      '--model <id=dir>',
+      'a base model to offer, besides the bundled one and those in the model folders; repeatable',
+      modelArgument,
+    )
+    .option('--api-key <key>', 'ask it of every request (default: LOOPWRIGHT_API_KEY)')
+    .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
+    .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))
+    .action(async (options) => (await import('./serve.js')).serve(options, context));
+
+  withJson(program.command('new'))
+    .description('begin a task of your own: environment, grader, loop, test')
+    .argument('[name]', 'name and folder of the task; asked for where it is left out')
+    .action(async (name, options) => (await import('./new/new-task.js')).newTask({ name, ...options }, context));
+
+  withJson(program.command('models'))
+    .description('list base models, or saved versions')
+    .option('--saved', 'the versions that runs saved, instead')
+    .option('--url <url>', 'ask this server instead of this machine')
+    .option('--api-key <key>', 'of the server (default: LOOPWRIGHT_API_KEY)')
+    .action(async (options) => (await import('./models.js')).models(options, context));
+
+  const sessions = program.command('sessions').description('list, stop and delete the sessions of a running server');
+  const withServer = (command: Command): Command =>
+    withJson(command)
+      .option('--url <url>', 'of the server (default: LOOPWRIGHT_URL, or http://127.0.0.1:8080)')
+      .option('--api-key <key>', 'of the server (default: LOOPWRIGHT_API_KEY)');
+  withServer(sessions.command('list', { isDefault: true }))
+    .description('newest last')
+    .action(async (options) => (await import('./sessions.js')).listCommand(options, context));
+  withServer(sessions.command('stop').argument('<name>'))
+    .description('end a session; its saved versions stay')
+    .action(async (name, options) => (await import('./sessions.js')).stopCommand(name, options, context));
+  withServer(sessions.command('delete').argument('<name>'))
+    .description('delete a session that has ended, with its operations; its saved versions stay')
+    .option('--stop', 'stop it first where it runs')
+    .action(async (name, options) => (await import('./sessions.js')).deleteCommand(name, options, context));
+
+  withJson(program.command('doctor'))
+    .description('say what is missing or slow on this machine, and how to mend it')
+    .option('--port <n>', 'the port that a server would use', wholeNumber(0, 65_535), 8080)
+    .option('--data <dir>', 'the data directory to look at (default: data in LOOPWRIGHT_HOME)')
+    .action(async (options) => (await import('./doctor/doctor.js')).doctor(options, context));
+
+  return program;
+}
+
+function withJson(command: Command): Command {
+  return command.option('--json', 'one JSON value a line on the standard output');
+}

@@ -1,0 +1,58 @@
+/** `loopwright serve`: a server for loops on this machine or others. */
+import { join, resolve } from 'node:path';
+import { pino } from 'pino';
+import type { LogLevel } from '../embedded.js';
+import { installedModels } from '../models.js';
+import type { CommandContext } from './context.js';
+import { exitCodes } from './exit-codes.js';
+import { listenForInterrupt } from './interrupt.js';
+
+export interface ServeOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly data?: string;
+  readonly model?: Readonly<Record<string, string>>;
+  readonly apiKey?: string;
+  readonly threads?: number;
+  readonly logLevel: LogLevel;
+}
+
+/** Serves until Ctrl-C or SIGTERM. */
+export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
+  const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
+  const dataDir = resolve(options.data ?? join(settings.home, 'data'));
+  const models = await installedModels({ models: model, folders: settings.modelFolders });
+  const { startServer } = await import('@loopwright/server');
+  using interrupt = listenForInterrupt({
+    onInterrupt: () =>
+      console.note('Stopping: sessions are kept, and go on when a server starts on this data directory again.'),
+  });
+  await using server = await startServer({
+    dataDir,
+    port,
+    host,
+    models,
+    cacheDirectory: join(settings.home, 'cache'),
+    logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(threads === undefined ? {} : { threads }),
+  });
+  console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
+  console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);
+  console.table([
+    ['models', models.map(({ id }) => id).join(', ')],
+    ['data', dataDir],
+    ['key', apiKey === undefined ? 'none: everybody on this machine may connect' : 'asked of every request'],
+    ['loops', `LOOPWRIGHT_URL=${server.url}${apiKey === undefined ? '' : ' LOOPWRIGHT_API_KEY=…'}`],
+    ['stop', 'Ctrl-C; sessions go on at the next start'],
+  ]);
+  await aborted(interrupt.signal);
+  exitWith(exitCodes.interrupted);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', () => done(), { once: true });
+  });
+}

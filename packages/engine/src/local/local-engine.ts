@@ -33,7 +33,6 @@ import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './ch
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
 import { Sampler } from './sample/sampler.js';
-import { score } from './sample/score.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
 import { checkIds } from './train/check-data.js';
@@ -200,12 +199,11 @@ export class LocalEngine implements Engine {
     this.#throwIfDisposed();
     signal?.throwIfAborted();
     this.#checkPrompt(prompt, 0);
-    return this.#snapshots.use(weights, (snapshot) =>
-      this.#loop.submit(
-        once(async () => ({ logprobs: (await score(snapshot, prompt, 0)).logprobs, prefillTokens: prompt.length })),
-        { signal },
-      ),
-    );
+    return this.#snapshots.use(weights, async (snapshot) => {
+      const scores = this.#sampler.score(prompt, { snapshot, topK: 0, signal });
+      this.#loop.wake();
+      return { logprobs: (await scores).logprobs, prefillTokens: prompt.length };
+    });
   }
 
   async loadSampler(weights: SamplerWeights, { signal }: CallOptions = {}): Promise<void> {

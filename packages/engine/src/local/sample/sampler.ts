@@ -2,7 +2,8 @@
 import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
 import { DecodeBatch, type PromptRows } from './batch.js';
 import { Row, type TextStream } from './row.js';
-import { divergedWeights, score } from './score.js';
+import { divergedWeights, type Scores } from './score.js';
+import { ScoreQueue } from './score-queue.js';
 import type { Snapshot } from './snapshot.js';
 
 export type SampleSpec = Omit<Extract<SamplingOperation, { type: 'sample' }>, 'type' | 'weights'>;
@@ -21,8 +22,7 @@ interface Request {
   readonly rows: Row[];
   /** Rows not yet given to a batch. */
   waiting: Row[];
-  scores: Pick<SampleResult, 'promptLogprobs' | 'topkPromptLogprobs'> | undefined;
-  readonly resolve: (result: SampleResult) => void;
+  readonly resolve: (sequences: SampleResult['sequences']) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -35,6 +35,7 @@ export class Sampler {
   readonly #options: SamplerOptions;
   readonly #batches = new Map<Snapshot, DecodeBatch>();
   readonly #requests = new Set<Request>();
+  readonly #scores = new ScoreQueue();
   #turn = 0;
 
   constructor(options: SamplerOptions) {
@@ -42,11 +43,34 @@ export class Sampler {
   }
 
   get idle(): boolean {
-    return this.#requests.size === 0 && this.#batches.size === 0;
+    return this.#requests.size === 0 && this.#batches.size === 0 && this.#scores.idle;
   }
 
-  /** Queues a request; its rows are decoded by {@link runSlice}. An abort frees its rows at the next slice. */
-  submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
+  /** Queues a request; {@link runSlice} works on it. An abort frees its rows at the next slice. */
+  async submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
+    const { prompt, promptLogprobs, topkPromptLogprobs: topK } = spec;
+    const [sequences, scores] = await Promise.all([
+      this.#decode(spec, snapshot, signal),
+      promptLogprobs || topK > 0 ? this.score(prompt, { snapshot, topK, signal }) : undefined,
+    ]);
+    return {
+      sequences,
+      ...(scores !== undefined && promptLogprobs ? { promptLogprobs: scores.logprobs } : {}),
+      ...(scores !== undefined && topK > 0 ? { topkPromptLogprobs: scores.top } : {}),
+      prefillTokens: prompt.length,
+    };
+  }
+
+  /** Queues a prompt to be scored. */
+  score(
+    prompt: Int32Array,
+    options: { readonly snapshot: Snapshot; readonly topK: number; readonly signal?: AbortSignal | undefined },
+  ): Promise<Scores> {
+    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
+    return this.#scores.submit(prompt, options);
+  }
+
+  #decode(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult['sequences']> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { prompt, params, numSamples } = spec;
     const { contextLength, eosTokenIds } = snapshot.model.config;
@@ -64,7 +88,6 @@ export class Sampler {
         snapshot,
         rows,
         waiting: [...rows],
-        scores: undefined,
         resolve: (result) => {
           settled();
           resolve(result);
@@ -81,6 +104,7 @@ export class Sampler {
 
   failAll(error: unknown): void {
     for (const request of [...this.#requests]) this.#drop(request, error);
+    this.#scores.failAll(error);
   }
 
   #drop(request: Request, reason: unknown): void {
@@ -89,12 +113,9 @@ export class Sampler {
     request.reject(reason);
   }
 
-  /** Does one bounded piece of work: a prompt's scores, a prefill, or some decoding steps of one batch. */
+  /** Does one bounded piece of work: some prompts' scores, a prefill, or some decoding steps of one batch. */
   async runSlice(): Promise<void> {
-    for (const request of this.#requests) {
-      const wanted = request.spec.promptLogprobs || request.spec.topkPromptLogprobs > 0;
-      if (wanted && request.scores === undefined) return this.#scorePrompt(request);
-    }
+    if (!this.#scores.idle) return this.#scores.runSlice();
     if (await this.#admit()) return;
     const batches = [...this.#batches.values()];
     const batch = batches[this.#turn++ % Math.max(1, batches.length)];
@@ -112,19 +133,6 @@ export class Sampler {
     }
     this.#settle(batch.snapshot);
     this.#closeIfEmpty(batch);
-  }
-
-  async #scorePrompt(request: Request): Promise<void> {
-    const { prompt, promptLogprobs, topkPromptLogprobs } = request.spec;
-    try {
-      const { logprobs, top } = await score(request.snapshot, prompt, topkPromptLogprobs);
-      request.scores = {
-        ...(promptLogprobs ? { promptLogprobs: logprobs } : {}),
-        ...(topkPromptLogprobs > 0 ? { topkPromptLogprobs: top } : {}),
-      };
-    } catch (error) {
-      this.#drop(request, error);
-    }
   }
 
   /** Lets waiting rows join the batch of their snapshot, oldest request first. True when some did. */
@@ -183,7 +191,7 @@ export class Sampler {
       if (request.rows.some((row) => row.stopReason === undefined)) continue;
       this.#requests.delete(request);
       const sequences = request.rows.map((row) => row.result());
-      request.resolve({ sequences, ...request.scores, prefillTokens: request.spec.prompt.length });
+      request.resolve(sequences);
     }
     return [...this.#requests].some((r) => r.waiting.length > 0 && this.#room(r.snapshot) > 0);
   }

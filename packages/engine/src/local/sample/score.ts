@@ -44,33 +44,43 @@ export async function runSequence(snapshot: Snapshot, kind: SequenceKind, feeds:
   return compiled.run(all, fetches);
 }
 
-export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number): Promise<Scores> {
-  const S = padTo(prompt.length);
-  const targets = new BigInt64Array(S);
-  for (let i = 1; i < prompt.length; i++) targets[i - 1] = BigInt(prompt[i]!);
+/** Scores prompts together, padded to the longest. */
+export async function scoreBatch(
+  snapshot: Snapshot,
+  prompts: readonly Int32Array[],
+  topK: number,
+): Promise<readonly Scores[]> {
+  const S = padTo(Math.max(...prompts.map((prompt) => prompt.length)));
+  const targets = new BigInt64Array(prompts.length * S);
+  prompts.forEach((prompt, b) => {
+    for (let i = 1; i < prompt.length; i++) targets[b * S + i - 1] = BigInt(prompt[i]!);
+  });
   const feeds: Feeds = {
-    ...sequenceFeeds(snapshot, [prompt], S),
-    targets: snapshot.model.tensors.int(targets, [S, 1]),
+    ...sequenceFeeds(snapshot, prompts, S),
+    targets: snapshot.model.tensors.int(targets, [targets.length, 1]),
   };
   const outputs = await runSequence(snapshot, { type: 'score', topK }, feeds, [
     'logprobs',
     ...(topK > 0 ? ['top_logprobs', 'top_ids'] : []),
   ]);
-  const logprobs = new Float32Array(prompt.length);
-  logprobs[0] = Number.NaN;
-  logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);
-  if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
-  if (topK === 0) return { logprobs, top: [] };
-  const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
-  const top = Array.from({ length: prompt.length }, (_, i) =>
-    i === 0
-      ? []
-      : Array.from({ length: topK }, (_, k) => ({
-          tokenId: Number(ids[(i - 1) * topK + k]),
-          logprob: values[(i - 1) * topK + k]!,
-        })),
-  );
-  return { logprobs, top };
+  const all = floats(outputs, 'logprobs');
+  return prompts.map((prompt, b) => {
+    const logprobs = new Float32Array(prompt.length);
+    logprobs[0] = Number.NaN;
+    logprobs.set(all.subarray(b * S, b * S + prompt.length - 1), 1);
+    if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
+    if (topK === 0) return { logprobs, top: [] };
+    const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
+    const top = Array.from({ length: prompt.length }, (_, i) =>
+      i === 0
+        ? []
+        : Array.from({ length: topK }, (_, k) => {
+            const at = (b * S + i - 1) * topK + k;
+            return { tokenId: Number(ids[at]), logprob: values[at]! };
+          }),
+    );
+    return { logprobs, top };
+  });
 }
 
 /** For weights that no longer give a distribution. */

@@ -53,6 +53,7 @@ export async function startEmbeddedServer(
     allowModelPaths: true,
     cacheDirectory: join(settings.home, 'cache'),
     leftoverSessions: 'stop',
+    durability: 'process-crash',
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     ...(threads === undefined ? {} : { threads }),
   } satisfies Omit<ServerOptions, 'dataDir'>;

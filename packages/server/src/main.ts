@@ -10,6 +10,7 @@ import { authorizer, checkExposure } from './auth/authorize.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
 import { type Clock, systemClock } from './clock.js';
+import type { Durability } from './durability.js';
 import { type CreateEngine, EngineHost } from './engines/engine-host.js';
 import { type InstalledModel, ModelRegistry } from './models/model-registry.js';
 import { OperationLog } from './operations/operation-log.js';
@@ -63,6 +64,8 @@ export interface ServerOptions {
   readonly stopGraceMs?: number;
   /** Between looks for expired versions and idle sessions; 1 minute by default. */
   readonly sweepMs?: number;
+  /** What accepted operations survive; `power-loss` by default. */
+  readonly durability?: Durability;
   readonly clock?: Clock;
   readonly blobs?: BlobStore;
   readonly drawSeed?: DrawSeed;
@@ -139,9 +142,14 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
   const lock = lockDataDirectory(dataDir);
   let database: Database | undefined;
   try {
-    database = openDatabase(join(dataDir, 'loopwright.db'));
+    database = openDatabase(join(dataDir, 'loopwright.db'), options.durability);
     await emptyDirectory(temporaryDirectory);
-    const blobs = options.blobs ?? new FileBlobStore({ root: join(dataDir, 'blobs') });
+    const blobs =
+      options.blobs ??
+      new FileBlobStore({
+        root: join(dataDir, 'blobs'),
+        ...(options.durability === undefined ? {} : { durability: options.durability }),
+      });
     const log = new OperationLog({ database, blobs, clock });
     const registry = new Registry({ database, blobs, clock, directory: versions });
     const sessions = new SessionRepository(database, clock);

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import type { Durability } from '../durability.js';
 import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
 import { RecentBytes } from './recent-bytes.js';
 
@@ -18,16 +19,20 @@ export interface FileBlobStoreOptions {
   readonly files?: FileOperations;
   /** A blob younger than this is not deleted: its row may be about to be written. 10 minutes by default. */
   readonly graceMs?: number;
+  /** What must survive; see ServerOptions. `power-loss` by default. */
+  readonly durability?: Durability;
 }
 
 export class FileBlobStore implements BlobStore {
   readonly #root: string;
   readonly #files: FileOperations;
   readonly #graceMs: number;
+  readonly #syncs: boolean;
   readonly #made = new Set<string>();
   readonly #recent = new RecentBytes();
 
-  constructor({ root, files = nodeFiles, graceMs = 600_000 }: FileBlobStoreOptions) {
+  constructor({ root, files = nodeFiles, graceMs = 600_000, durability = 'power-loss' }: FileBlobStoreOptions) {
+    this.#syncs = durability === 'power-loss';
     this.#root = root;
     this.#files = files;
     this.#graceMs = graceMs;
@@ -44,7 +49,7 @@ export class FileBlobStore implements BlobStore {
       const file = await this.#files.open(temporary, 'wx', 0o444);
       try {
         await file.writeFile(bytes);
-        await file.sync();
+        if (this.#syncs) await file.sync();
       } finally {
         await file.close();
       }
@@ -170,6 +175,7 @@ export class FileBlobStore implements BlobStore {
   }
 
   async #sync(path: string): Promise<void> {
+    if (!this.#syncs) return;
     const file = await this.#files.open(path, 'r+');
     try {
       await file.sync();
@@ -180,7 +186,7 @@ export class FileBlobStore implements BlobStore {
 
   /** Without it a rename may be lost when the power fails. Windows can't sync directories and needs no such call. */
   async #syncDirectory(path: string): Promise<void> {
-    if (process.platform === 'win32') return;
+    if (!this.#syncs || process.platform === 'win32') return;
     const directory = await this.#files.open(path, 'r');
     try {
       await directory.sync();

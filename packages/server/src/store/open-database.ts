@@ -1,6 +1,7 @@
 /** Opens the database of a server: the only file that knows which database it is. */
 import { LoopwrightError } from '@loopwright/protocol';
 import { Kysely, SqliteDialect } from 'kysely';
+import type { Durability } from '../durability.js';
 import { SqliteFile } from './libsql-driver.js';
 import { migrations, schemaVersion } from './migrations.js';
 import type { Tables } from './tables.js';
@@ -9,17 +10,18 @@ import type { Tables } from './tables.js';
 export type Database = Kysely<Tables>;
 
 /**
- * Opens (and creates or migrates) the database at `path`: SQLite in WAL mode, every commit on the disk before it returns.
+ * Opens (and creates or migrates) the database at `path`: SQLite in WAL mode; with `power-loss` (the default) every commit is on
+ * the disk before it returns.
  *
  * The caller owns it and ends it with `destroy()`.
  * @throws `internal` naming both versions when a newer release wrote the file; `disk_full`
  */
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string, durability: Durability = 'power-loss'): Database {
   const file = new SqliteFile(path);
   try {
     file.pragma('busy_timeout = 5000');
     file.pragma('journal_mode = WAL');
-    file.pragma('synchronous = FULL');
+    file.pragma(durability === 'power-loss' ? 'synchronous = FULL' : 'synchronous = NORMAL');
     file.pragma('foreign_keys = ON');
     migrate(file, path);
   } catch (error) {

@@ -17,6 +17,13 @@ export interface PromptRows {
   readonly rows: readonly Row[];
 }
 
+/** A prompt but for its last token, and the rows of the cache it goes to. */
+interface PlacedPrompt {
+  readonly tokens: Int32Array;
+  readonly row: number;
+  readonly count: number;
+}
+
 export class DecodeBatch {
   readonly snapshot: Snapshot;
   #rows: Row[] = [];
@@ -36,32 +43,48 @@ export class DecodeBatch {
     this.snapshot.model.giveCache(this.#cache);
   }
 
-  /** Prefills prompts in one go and lets their rows join. The last prompt token is left to the first decoding step. */
+  /** Prefills prompts and lets their rows join. The last prompt token is left to the first decoding step. */
   async join(prompts: readonly PromptRows[]): Promise<void> {
-    const { layers, kvHeads, headDim } = this.snapshot.model.config;
     const joining = prompts.flatMap(({ rows }) => rows);
     const first = this.#rows.length;
     this.#cache.reserve(first + joining.length, Math.max(...joining.map((row) => row.cached + 1)));
-    const heads = prompts.map(({ prompt }) => prompt.subarray(0, -1));
-    const S = padTo(Math.max(...heads.map((head) => head.length)));
-    if (S > 0) {
-      const names = Array.from({ length: layers }, (_, layer) => [keysOutput(layer), valuesOutput(layer)]).flat();
-      const outputs = await runSequence(
-        this.snapshot,
-        { type: 'prefill' },
-        sequenceFeeds(this.snapshot, heads, S),
-        names,
-      );
-      names.forEach((name, index) => {
-        const source = floats(outputs, name);
-        let row = first;
-        prompts.forEach(({ rows }, b) => {
-          const place = { offset: b * kvHeads * S * headDim, stride: S, count: heads[b]!.length };
-          for (const _ of rows) this.#cache.writePrompt(index, row++, source, place);
-        });
-      });
+    const places: PlacedPrompt[] = [];
+    let row = first;
+    for (const { prompt, rows } of prompts) {
+      places.push({ tokens: prompt.subarray(0, -1), row, count: rows.length });
+      row += rows.length;
+    }
+    const byLength = new Map<number, PlacedPrompt[]>();
+    for (const place of places) {
+      const S = padTo(place.tokens.length);
+      byLength.set(S, [...(byLength.get(S) ?? []), place]);
+    }
+    try {
+      for (const [S, group] of byLength) if (S > 0) await this.#prefill(group, S);
+    } catch (error) {
+      this.#cache.keepRows(first);
+      throw error;
     }
     this.#rows.push(...joining);
+  }
+
+  /** Prompts of one padded length S in one go. */
+  async #prefill(group: readonly PlacedPrompt[], S: number): Promise<void> {
+    const { layers, kvHeads, headDim } = this.snapshot.model.config;
+    const names = Array.from({ length: layers }, (_, layer) => [keysOutput(layer), valuesOutput(layer)]).flat();
+    const feeds = sequenceFeeds(
+      this.snapshot,
+      group.map(({ tokens }) => tokens),
+      S,
+    );
+    const outputs = await runSequence(this.snapshot, { type: 'prefill' }, feeds, names);
+    names.forEach((name, index) => {
+      const source = floats(outputs, name);
+      group.forEach(({ tokens, row, count }, b) => {
+        const place = { offset: b * kvHeads * S * headDim, stride: S, count: tokens.length };
+        for (let r = row; r < row + count; r++) this.#cache.writePrompt(index, r, source, place);
+      });
+    });
   }
 
   /** Decodes one token for every row; rows that are done leave. */
@@ -133,7 +156,7 @@ export class DecodeBatch {
     if (kind === 'scaled')
       feeds.inverse_temperature = tensors.float(
         Float32Array.from(rows, (row) => 1 / row.params.temperature),
-        [B, 1, 1],
+        [B, 1],
       );
     const head = await model.head(kind);
     if (kind === 'logits') {
@@ -148,10 +171,10 @@ export class DecodeBatch {
       });
       return;
     }
-    const outputs = await head.run(feeds, ['token', 'logprob']);
-    const [tokens, logprobs] = [integers(outputs, 'token'), floats(outputs, 'logprob')];
+    const outputs = await head.run(feeds, ['token', 'probability']);
+    const [tokens, probabilities] = [integers(outputs, 'token'), floats(outputs, 'probability')];
     rows.forEach((row, b) => {
-      row.push(Number(tokens[b]), logprobs[b]!);
+      row.push(Number(tokens[b]), Math.log(probabilities[b]!));
     });
   }
 

@@ -4,10 +4,10 @@
  *
  * - `draw`: an exact draw from the softmax at temperature 1 by a uniform number u: the first token whose cumulative probability
  *   exceeds u, found in two levels (blocks of tokens by their sums, then inside the block) to keep the scan short
- * - `scaled`: the same from logits / temperature; the log-probability returned is still that of temperature 1
+ * - `scaled`: the same from logits / temperature; the probability returned is still that of temperature 1
  * - `greedy`: the likeliest token
  * - `logits`: all of them, for truncation outside
- * B rows, D hidden width, V vocabulary, M blocks of W tokens (M·W = V).
+ * B rows, D hidden width, V vocabulary, M blocks of W tokens.
  */
 import { basename } from 'node:path';
 import {
@@ -15,20 +15,20 @@ import {
   cast,
   compile,
   cumSum,
-  exp,
   Graph,
   gatherElements,
   gatherRows,
   type LoweredProgram,
   lessOrEqual,
-  log,
   matMul,
   max,
   min,
   mul,
+  pad,
   reduceMax,
   reduceSum,
   reshape,
+  softmax,
   sub,
   topK,
   type Value,
@@ -40,25 +40,21 @@ import { headWeightName } from '../models/transformer.js';
 export const headKinds = ['draw', 'scaled', 'greedy', 'logits'] as const;
 export type HeadKind = (typeof headKinds)[number];
 
-/** Width of a block: the divisor of the vocabulary that is nearest to 128; the whole vocabulary where none lies within 16 to 2048. */
-export function blockWidth(vocabSize: number): number {
-  let best = vocabSize;
-  for (let width = 16; width <= 2048; width++) {
-    if (vocabSize % width === 0 && Math.abs(Math.log(width / 128)) < Math.abs(Math.log(best / 128))) best = width;
-  }
-  return best;
+/** Width of a block: two scans of some hundreds for a vocabulary of 50,000. */
+const blockWidth = 128;
+
+/**
+ * Probabilities [B, V] in blocks [B, M, W], padded with zeros. The runtime adds up numbers in an order that depends on where in
+ * memory they begin, so that rows of, say, 300 would get other last bits beside other rows; blocks of 128 begin alike.
+ */
+function blocksOf(probabilities: Value, V: number): Value {
+  const M = Math.ceil(V / blockWidth);
+  return reshape(pad(probabilities, 1, 0, M * blockWidth - V), ['B', M, blockWidth]);
 }
 
-interface Weighed {
-  /** exp(logit − max), [B, M, W]. */
-  readonly weights: Value;
-  /** logit − max, [B, M, W]. */
-  readonly shifted: Value;
-}
-
-function weigh(blocks: Value): Weighed {
-  const shifted = sub(blocks, reduceMax(blocks, [1, 2], { keepDims: true }));
-  return { weights: exp(shifted), shifted };
+/** The last of [B, M] growing sums, [B, 1]. */
+function lastOf(cumulative: Value): Value {
+  return reduceMax(cumulative, [1], { keepDims: true });
 }
 
 /** Just below 1 in float32: what is scaled by it stays below a sum that rounding may have made a little smaller. */
@@ -70,22 +66,23 @@ const almostOne = 1 - 2 ** -23;
  */
 function firstAbove(cumulative: Value, threshold: Value): Value {
   const { graph } = cumulative;
-  const last = reduceMax(cumulative, [1], { keepDims: true });
-  const inside = max(min(threshold, mul(last, graph.scalar(almostOne))), graph.scalar(0));
+  const inside = max(min(threshold, mul(lastOf(cumulative), graph.scalar(almostOne))), graph.scalar(0));
   return reduceSum(cast(lessOrEqual(cumulative, inside), 'int64'), [1], { keepDims: true });
 }
 
-function draw(weights: Value, u: Value): { readonly block: Value; readonly inside: Value } {
-  const sums = reduceSum(weights, [2]);
+/** Token [B, 1] that a uniform number u [B, 1] falls on. */
+function draw(probabilities: Value, u: Value, V: number): Value {
+  const blocks = blocksOf(probabilities, V);
+  const sums = reduceSum(blocks, [2]);
   const cumulative = cumSum(sums, 1);
-  const threshold = mul(u, reduceMax(cumulative, [1], { keepDims: true }));
+  const threshold = mul(u, lastOf(cumulative));
   const block = firstAbove(cumulative, threshold);
   const before = sub(gatherElements(cumulative, block), gatherElements(sums, block));
-  const inside = firstAbove(cumSum(gatherRows(weights, block), 1), sub(threshold, before));
-  return { block, inside };
+  const inside = firstAbove(cumSum(gatherRows(blocks, block), 1), sub(threshold, before));
+  return add(mul(block, u.graph.constant(BigInt64Array.of(BigInt(blockWidth)), [])), inside);
 }
 
-/** Inputs: `hidden` [B,D], `head.A` [R,D], `head.B` [V,R]; `u` [B,1] for the draws, `inverse_temperature` [B,1,1] for `scaled`. Outputs: `token` int64 [B,1] and `logprob` [B,1], or `logits` [B,V]. */
+/** Inputs: `hidden` [B,D], `head.A` [R,D], `head.B` [V,R]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
 export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: HeadKind): LoweredProgram {
   const { hiddenSize: D, vocabSize: V } = config;
   const graph = new Graph();
@@ -100,21 +97,13 @@ export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: Hea
   const options = { weightsFile: basename(file.path) };
   if (kind === 'logits') return compile(graph, { logits }, options);
 
-  const W = blockWidth(V);
-  const M = V / W;
-  const plain = weigh(reshape(logits, ['B', M, W]));
-  const logTotal = log(reduceSum(plain.weights, [1, 2])); // [B]
-  if (kind === 'greedy') {
-    const { values, indices } = topK(reshape(plain.shifted, ['B', V]), 1);
-    return compile(graph, { token: indices, logprob: sub(values, reshape(logTotal, ['B', 1])) }, options);
-  }
+  // The runtime's softmax goes row by row. Its exponential and logarithm of whole arrays do not: a number's last bit depends on its
+  // place among the others. So the logarithm is left to the caller.
+  const plain = softmax(logits);
+  const result = (token: Value) => compile(graph, { token, probability: gatherElements(plain, token) }, options);
+  if (kind === 'greedy') return result(topK(logits, 1).indices);
   const u = graph.input('u', 'float32', ['B', 1]);
-  const weights =
-    kind === 'draw'
-      ? plain.weights
-      : weigh(mul(reshape(logits, ['B', M, W]), graph.input('inverse_temperature', 'float32', ['B', 1, 1]))).weights;
-  const { block, inside } = draw(weights, u);
-  const token = add(mul(block, graph.constant(BigInt64Array.of(BigInt(W)), [])), inside);
-  const shifted = gatherElements(gatherRows(plain.shifted, block), inside);
-  return compile(graph, { token, logprob: sub(shifted, reshape(logTotal, ['B', 1])) }, options);
+  if (kind === 'draw') return result(draw(plain, u, V));
+  const inverseTemperature = graph.input('inverse_temperature', 'float32', ['B', 1]);
+  return result(draw(softmax(mul(logits, inverseTemperature)), u, V));
 }

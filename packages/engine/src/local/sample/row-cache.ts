@@ -7,8 +7,11 @@
 import { LoopwrightError } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
 
-/** Positions are added in steps of this. */
-const positionStep = 32;
+/**
+ * Positions are added in steps of this. Sums over positions go in strides of 32 or 64 by the kind of processor: with whole strides,
+ * more positions (of other rows, masked here) never change the order of a sum, so that neighbours change no bit.
+ */
+const positionStep = 64;
 
 export class RowCache {
   readonly #arrays: Float32Array[];

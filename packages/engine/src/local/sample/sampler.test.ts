@@ -55,7 +55,7 @@ function crowd(): SampleRequest[] {
 
 describe('neighbours', () => {
   it.each(Object.entries(kinds))('do not change a bit of what %s samples', async (_, way) => {
-    await using test = await tinyEngine('llama-tied');
+    await using test = await tinyEngine('llama-tied', { threads: 2 });
     const request = sampleRequest(prompt(21, 99), { ...way, numSamples: 2, maxTokens: 30, seed: 5 });
     const alone = await test.engine.sample(request);
     const [beside] = await Promise.all([test.engine.sample(request), ...crowd().map((r) => test.engine.sample(r))]);

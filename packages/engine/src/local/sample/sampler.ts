@@ -49,12 +49,15 @@ export class Sampler {
   /** Queues a request; {@link runSlice} works on it. An abort frees its rows at the next slice. */
   async submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
     const { prompt, promptLogprobs, topkPromptLogprobs: topK } = spec;
-    const [sequences, scores] = await Promise.all([
-      this.#decode(spec, snapshot, signal),
-      promptLogprobs || topK > 0 ? this.score(prompt, { snapshot, topK, signal }) : undefined,
-    ]);
+    const scoring = promptLogprobs || topK > 0 ? this.score(prompt, { snapshot, topK, signal }) : undefined;
+    const decoding = this.#decode(spec, { snapshot, signal, scoring });
+    // Both have ended when this does, so that the snapshot is not in use any more.
+    const [scored, decoded] = await Promise.allSettled([scoring, decoding]);
+    if (scored.status === 'rejected') throw scored.reason;
+    if (decoded.status === 'rejected') throw decoded.reason;
+    const scores = scored.value;
     return {
-      sequences,
+      sequences: decoded.value,
       ...(scores !== undefined && promptLogprobs ? { promptLogprobs: scores.logprobs } : {}),
       ...(scores !== undefined && topK > 0 ? { topkPromptLogprobs: scores.top } : {}),
       prefillTokens: prompt.length,
@@ -70,7 +73,14 @@ export class Sampler {
     return this.#scores.submit(prompt, options);
   }
 
-  #decode(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult['sequences']> {
+  #decode(
+    spec: SampleSpec,
+    {
+      snapshot,
+      signal,
+      scoring,
+    }: { snapshot: Snapshot; signal: AbortSignal | undefined; scoring: Promise<Scores> | undefined },
+  ): Promise<SampleResult['sequences']> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { prompt, params, numSamples } = spec;
     const { contextLength, eosTokenIds } = snapshot.model.config;
@@ -99,6 +109,7 @@ export class Sampler {
       };
       this.#requests.add(request);
       signal?.addEventListener('abort', cancel, { once: true });
+      scoring?.catch((error: unknown) => this.#drop(request, error));
     });
   }
 

@@ -1,5 +1,5 @@
-/** Prompts that wait to be scored; those of one snapshot go together, oldest first. */
-import { type Scores, scoreBatch } from './score.js';
+/** Prompts that wait to be scored; those of one snapshot and padded length go together, oldest first. */
+import { divergedWeights, padTo, type Scores, scoreBatch } from './score.js';
 import type { Snapshot } from './snapshot.js';
 
 interface Waiting {
@@ -59,12 +59,12 @@ export class ScoreQueue {
 
   async runSlice(): Promise<void> {
     const batch: Waiting[] = [];
-    let longest = 0;
     for (const next of this.#waiting) {
       const first = batch[0] ?? next;
-      if (next.snapshot !== first.snapshot || next.topK !== first.topK) continue;
-      longest = Math.max(longest, next.prompt.length);
-      if (batch.length > 0 && (batch.length + 1) * longest > sliceTokens) break;
+      const length = padTo(next.prompt.length);
+      if (next.snapshot !== first.snapshot || next.topK !== first.topK || length !== padTo(first.prompt.length))
+        continue;
+      if (batch.length > 0 && (batch.length + 1) * length > sliceTokens) break;
       batch.push(next);
     }
     const first = batch[0];
@@ -77,7 +77,9 @@ export class ScoreQueue {
         first.topK,
       );
       batch.forEach((taken, i) => {
-        taken.resolve(scores[i]!);
+        const found = scores[i];
+        if (found === undefined) taken.reject(divergedWeights());
+        else taken.resolve(found);
       });
     } catch (error) {
       for (const taken of batch) taken.reject(error);

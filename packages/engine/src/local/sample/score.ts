@@ -13,8 +13,12 @@ export interface Scores {
 }
 
 /** Sequences are padded to a multiple of this. */
-export const sequenceMultiple = 16;
+const sequenceMultiple = 16;
 
+/**
+ * Length to which a sequence is padded, whatever it goes with: only sequences of one padded length share a batch, since sums over
+ * another length add up in another order, and a neighbour would change the last bits.
+ */
 export const padTo = (length: number) => Math.ceil(length / sequenceMultiple) * sequenceMultiple;
 
 /** ids and positions [B,S] of sequences, padded with id 0. */
@@ -44,12 +48,12 @@ export async function runSequence(snapshot: Snapshot, kind: SequenceKind, feeds:
   return compiled.run(all, fetches);
 }
 
-/** Scores prompts together, padded to the longest. */
+/** Scores prompts together, which must be padded to the same length; undefined for one that gave NaN or infinity. */
 export async function scoreBatch(
   snapshot: Snapshot,
   prompts: readonly Int32Array[],
   topK: number,
-): Promise<readonly Scores[]> {
+): Promise<readonly (Scores | undefined)[]> {
   const S = padTo(Math.max(...prompts.map((prompt) => prompt.length)));
   const targets = new BigInt64Array(prompts.length * S);
   prompts.forEach((prompt, b) => {
@@ -68,7 +72,7 @@ export async function scoreBatch(
     const logprobs = new Float32Array(prompt.length);
     logprobs[0] = Number.NaN;
     logprobs.set(all.subarray(b * S, b * S + prompt.length - 1), 1);
-    if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
+    if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) return undefined;
     if (topK === 0) return { logprobs, top: [] };
     const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
     const top = Array.from({ length: prompt.length }, (_, i) =>

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Unit tests run from source: the condition below makes packages resolve each other's `src`. */
@@ -18,7 +19,11 @@ export default defineConfig({
       {
         // What crosses packages, processes or HTTP runs what is published: the compiled packages.
         extends: true,
-        test: { name: 'whole', include: ['test/**/*.test.ts', 'recipes/*/*.test.ts'] },
+        test: {
+          name: 'whole',
+          include: ['test/**/*.test.ts', 'recipes/*/*.test.ts'],
+          env: { LOOPWRIGHT_HOME: fileURLToPath(new URL('tmp/test-home', import.meta.url)) },
+        },
       },
     ],
   },

@@ -25,8 +25,7 @@ function whole(name: string, text: string): number {
 const baseModel = existsSync(join(values.model, 'config.json')) ? resolve(values.model) : values.model;
 const steps = whole('steps', values.steps);
 const seed = whole('seed', values.seed);
-const groupsPerStep = 8;
-const samplesPerGroup = 8;
+const [groupsPerStep, samplesPerGroup] = [8, 8];
 
 await using service = await connect(); // an embedded server, or the one at LOOPWRIGHT_URL
 const training = await service.createLoraTrainingClient({ baseModel, rank: 16, alpha: 32, seed });
@@ -88,7 +87,6 @@ for (let step = 1; step <= steps; step++) {
     }),
   );
   const sampled = performance.now();
-
   const advantages = centerRewards(groups.map(({ rewards }) => rewards));
   const data = groups.flatMap(({ prompt, sequences, rewards }, g) =>
     new Set(rewards).size === 1 // a group of equal rewards teaches nothing
@@ -101,7 +99,6 @@ for (let step = 1; step <= steps; step++) {
     await Promise.all([pass, update]);
   }
   const end = performance.now();
-
   seconds.sample += (sampled - start) / 1000;
   seconds.train += (end - sampled) / 1000;
   sampledTokens += groups.flatMap(({ sequences }) => sequences).reduce((sum, { tokens }) => sum + tokens.length, 0);

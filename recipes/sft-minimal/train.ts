@@ -33,6 +33,7 @@ const learningRate = Number(values['learning-rate'] ?? (baseModel === 'loopwrigh
 const seed = whole('seed', values.seed);
 const heldOutCount = whole('held-out', values['held-out']);
 const rowCount = heldOutCount + whole('rows', values.rows);
+const givenSteps = values.steps === undefined ? undefined : whole('steps', values.steps);
 const random = createRandom(seed);
 const batchSize = 8;
 /** Longer rows are left out, and counted. */
@@ -89,7 +90,7 @@ async function judge(when: string): Promise<void> {
 }
 
 await judge('before');
-const steps = whole('steps', values.steps ?? String(Math.ceil(data.length / batchSize))); // one epoch by default
+const steps = givenSteps ?? Math.ceil(data.length / batchSize); // one epoch by default
 let queue: DatumFor<'cross_entropy'>[] = [];
 let trainedTokens = 0;
 const start = performance.now();

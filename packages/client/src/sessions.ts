@@ -124,15 +124,21 @@ export async function describeSession(
 }
 
 async function waitUntilRunning(transport: Transport, name: string, signal: AbortSignal | undefined): Promise<void> {
-  await waitForStatus(transport, name, signal, ({ TrainingSessionStatus: status, ErrorDetails: why }) => {
-    if (status === 'Created' || status === 'Scheduled') return false;
-    if (status === 'Running') return true;
-    throw new LoopwrightError({
-      code: 'session_not_active',
-      message: `session ${name} ended as ${status} before it ran${why === undefined ? '' : `: ${why}`}`,
-      details: { field: 'session', expected: 'Running', got: status },
-    });
-  });
+  await waitForStatus(
+    transport,
+    name,
+    signal,
+    ({ TrainingSessionStatus: status, ErrorDetails: why, LoopwrightError: cause }) => {
+      if (status === 'Created' || status === 'Scheduled') return false;
+      if (status === 'Running') return true;
+      if (cause !== undefined) throw LoopwrightError.fromJSON(cause);
+      throw new LoopwrightError({
+        code: 'session_not_active',
+        message: `session ${name} ended as ${status} before it ran${why === undefined ? '' : `: ${why}`}`,
+        details: { field: 'session', expected: 'Running', got: status },
+      });
+    },
+  );
 }
 
 async function waitForStatus(

@@ -17,6 +17,7 @@ import {
   decodeTrainingResult,
   defaultLearningRate,
   encodeTrainingRequest,
+  lossNameAt,
 } from '@loopwright/wires/sagemaker';
 import { arns, checkedArn } from './arns.js';
 import { mergePasses, splitBatch } from './batches.js';
@@ -310,7 +311,7 @@ export class TrainingClient implements AsyncDisposable {
       readonly options: CallOptions | undefined;
     },
   ): OperationFuture<ForwardBackwardOutput> {
-    const loss = completeLoss(call.loss, call.config ?? {}, 'config', 'local');
+    const loss = completeLoss(lossNameAt(call.loss, 'loss'), call.config ?? {}, 'config', 'local');
     if (!Array.isArray(call.data) || call.data.length === 0) {
       throw complaint({
         field: 'data',

@@ -98,11 +98,12 @@ export class ServiceConnection extends ServiceClient {
       if (!LoopwrightError.isInstance(error) || error.code !== 'unknown_version') throw error;
       const others = (await this.#embedded?.otherDataDirs()) ?? [];
       if (others.length === 0) throw error;
-      const remedy = `it may lie in another data directory (${others.join(', ')}): connect({ dataDir })`;
+      const elsewhere = `it may lie in another data directory (${others.join(', ')}): connect({ dataDir })`;
+      const { remedy } = error.details;
       throw new LoopwrightError({
         code: error.code,
-        message: `${error.message}; ${remedy}`,
-        details: { ...error.details, remedy },
+        message: `${error.message}; ${elsewhere}`,
+        details: { ...error.details, remedy: remedy === undefined ? elsewhere : `${remedy}; ${elsewhere}` },
         cause: error,
       });
     }

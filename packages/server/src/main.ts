@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Engine } from '@loopwright/engine';
-import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
+import { complaint, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
 import type { BlobStore } from './blobs/blob-store.js';
@@ -319,8 +319,16 @@ function repeat({ clock, everyMs, work, logger }: Repeat): { stop(): Promise<voi
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true });
-  } catch (error) {
-    throw storageError(error);
+  } catch (cause) {
+    const { code = '' } = cause as NodeJS.ErrnoException; // only compared and printed
+    if (!['EEXIST', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'].includes(code)) throw storageError(cause);
+    throw complaint({
+      field: 'dataDir',
+      expected: 'a directory that can be made and written here',
+      got: `${path}, which cannot be (${code})`,
+      remedy: 'name another directory, or make this one writable',
+      cause,
+    });
   }
 }
 

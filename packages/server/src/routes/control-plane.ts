@@ -199,7 +199,9 @@ function detailOf(session: SessionRecord, usage: Awaited<ReturnType<SessionServi
     CreationTime: seconds(session.createdAtMs),
     LastModifiedTime: seconds(session.modifiedAtMs),
     ...(session.endedAtMs === null ? {} : { EndTime: seconds(session.endedAtMs) }),
-    ...(session.error === null ? {} : { ErrorDetails: session.error.message.slice(0, 1024) }),
+    ...(session.error === null
+      ? {}
+      : { ErrorDetails: session.error.message.slice(0, 1024), LoopwrightError: session.error.toJSON() }),
     LastReceivedSequenceNumber: session.lastSequenceNumber,
     BillableTokenUsage: {
       PrefillTokenCount: usage.prefillTokens,

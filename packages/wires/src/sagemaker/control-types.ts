@@ -1,5 +1,5 @@
 /** Responses of the control plane, as they stand on the wire. Times are seconds since 1970. */
-import type { SessionStatus, TargetModule } from '@loopwright/protocol';
+import type { SessionStatus, TargetModule, WireError } from '@loopwright/protocol';
 import type { ControlRequest } from './control-schemas.js';
 import type { ControlAction } from './routes.js';
 
@@ -33,6 +33,8 @@ export interface TrainingSessionDetail
   readonly EndTime?: number;
   /** 1024 characters at most; filled for failed and blocked sessions. */
   readonly ErrorDetails?: string;
+  /** The same with code and details, where the server is ours. */
+  readonly LoopwrightError?: WireError;
   readonly LastReceivedSequenceNumber?: number;
   readonly BillableTokenUsage?: BillableTokenUsage;
 }

@@ -46,7 +46,7 @@ export {
 } from './defaults.js';
 export type { EncodedError, ErrorResponse, Plane } from './errors.js';
 export { decodeError, encodeError } from './errors.js';
-export { completeLoss, lossConfigKeys, lossInputKeys } from './loss.js';
+export { completeLoss, lossConfigKeys, lossInputKeys, lossNameAt } from './loss.js';
 export type { OperationOutcome, OperationProgress, ResultBody } from './operation-result.js';
 export { encodeFailure, encodeUnfinished } from './operation-result.js';
 export type { ControlAction, RuntimeRoute, RuntimeRouteName } from './routes.js';

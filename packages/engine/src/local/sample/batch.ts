@@ -92,10 +92,11 @@ export class DecodeBatch {
     const { model, fused } = this.snapshot;
     const { tensors, config } = model;
     const rows = this.#rows;
-    const B = rows.length;
+    const padded = atLeastTwo(rows);
+    const B = padded.length;
     this.#cache.reserve(B, Math.max(...rows.map((row) => row.cached + 1)));
     const T = this.#cache.positions;
-    const lengths = rows.map((row) => row.cached);
+    const lengths = padded.map((row) => row.cached);
     const mask = new Float32Array(B * T).fill(maskedOut);
     lengths.forEach((length, b) => {
       mask.fill(0, b * T, b * T + length);
@@ -104,7 +105,7 @@ export class DecodeBatch {
     const feeds: Feeds = {
       ...fused.decode,
       ids: tensors.int(
-        BigInt64Array.from(rows, (row) => BigInt(row.newest)),
+        BigInt64Array.from(padded, (row) => BigInt(row.newest)),
         [B, 1],
       ),
       positions: tensors.int(BigInt64Array.from(lengths, BigInt), [B, 1]),
@@ -115,7 +116,7 @@ export class DecodeBatch {
       feeds[pastInput(layer, 'values')] = tensors.float(this.#cache.view(2 * layer + 1, B), dims);
     }
     const outputs = await (await model.decode()).run(feeds, ['hidden', 'rows']);
-    this.#cache.writeStep(floats(outputs, 'rows'), lengths);
+    this.#cache.writeStep(floats(outputs, 'rows'), lengths.slice(0, rows.length));
     await this.#draw(floats(outputs, 'hidden'));
     if (rows.some((row) => row.isBroken)) this.#cache.scrub();
     this.removeRows((row) => row.stopReason !== undefined);
@@ -128,8 +129,9 @@ export class DecodeBatch {
       if (chosen.length === 0) continue;
       let part = hidden;
       if (chosen.length < this.#rows.length) {
-        part = new Float32Array(chosen.length * width);
-        for (const [i, b] of chosen.entries()) part.set(hidden.subarray(b * width, (b + 1) * width), i * width);
+        const places = atLeastTwo(chosen);
+        part = new Float32Array(places.length * width);
+        for (const [i, b] of places.entries()) part.set(hidden.subarray(b * width, (b + 1) * width), i * width);
       }
       await this.#drawKind(
         kind,
@@ -142,7 +144,8 @@ export class DecodeBatch {
   async #drawKind(kind: HeadKind, rows: readonly Row[], hidden: Float32Array): Promise<void> {
     const { model, fused } = this.snapshot;
     const { tensors, config } = model;
-    const B = rows.length;
+    const padded = atLeastTwo(rows);
+    const B = padded.length;
     const feeds: Record<string, Tensor> = {
       hidden: tensors.float(hidden, [B, config.hiddenSize]),
       'head.A': fused.head.A,
@@ -150,12 +153,12 @@ export class DecodeBatch {
     };
     if (kind === 'draw' || kind === 'scaled')
       feeds.u = tensors.float(
-        Float32Array.from(rows, (row) => row.draw),
+        Float32Array.from(padded, (row) => row.draw),
         [B, 1],
       );
     if (kind === 'scaled')
       feeds.inverse_temperature = tensors.float(
-        Float32Array.from(rows, (row) => 1 / row.params.temperature),
+        Float32Array.from(padded, (row) => 1 / row.params.temperature),
         [B, 1],
       );
     const head = await model.head(kind);
@@ -192,4 +195,12 @@ export class DecodeBatch {
     }
     this.#cache.keepRows(rows.length);
   }
+}
+
+/**
+ * A single row goes twice: the runtime multiplies one row by a matrix in another order than several, so that a row by itself would
+ * have other last bits than beside others. Reading the weights is the cost of both.
+ */
+function atLeastTwo<T>(rows: readonly T[]): readonly T[] {
+  return rows.length === 1 ? [...rows, ...rows] : rows;
 }

@@ -112,7 +112,7 @@ export class ServiceClient implements AsyncDisposable {
     this.#checkOpen('createSamplingClient');
     const { signal, modelPackageArn } = options;
     const origin = modelPackageArn === undefined ? undefined : await this.#origin(modelPackageArn, signal);
-    const baseModel = checkedModel(options.baseModel ?? origin?.hubContentName);
+    const baseModel = checkedModel(options.baseModel ?? (await this.#idOf(origin, signal)));
     const model = await this.#catalog.find(baseModel, { signal });
     const training = originalTraining(origin?.training ?? {}, {});
     const name = await this.#startSession({ baseModelArn: model.arn, training }, signal);
@@ -194,6 +194,11 @@ export class ServiceClient implements AsyncDisposable {
       throw new LoopwrightError({ code: 'disposed', message: `${what}: this service client was closed` });
   }
 
+  /** The id of the base model of a version, which the hub knows by another name. */
+  async #idOf(origin: PackageOrigin | undefined, signal: AbortSignal | undefined): Promise<string | undefined> {
+    return origin === undefined ? undefined : (await this.#catalog.find(origin.hubContentName, { signal })).id;
+  }
+
   async #origin(modelPackageArn: string, signal: AbortSignal | undefined): Promise<PackageOrigin> {
     const arn = checkedArn(modelPackageArn, 'modelPackageArn');
     return packageOrigin(this.#transport, await describeModelPackage(this.#transport, arn, { signal }), { signal });
@@ -230,7 +235,7 @@ export class ServiceClient implements AsyncDisposable {
     this.#checkOpen('createTrainingClientFromState');
     const { modelPackageArn, signal } = options;
     const origin = await this.#origin(modelPackageArn, signal);
-    const baseModel = checkedModel(options.baseModel ?? origin.hubContentName);
+    const baseModel = checkedModel(options.baseModel ?? (await this.#idOf(origin, signal)));
     const client = await this.#startTraining(baseModel, originalTraining(origin.training, options), options);
     try {
       if (withOptimizer) await client.loadStateWithOptimizer(modelPackageArn, { signal });

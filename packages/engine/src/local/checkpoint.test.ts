@@ -218,12 +218,12 @@ describe('whole models as versions', () => {
     await using test = await tinyEngine('llama-tied');
     const { engine } = test;
     await engine.createSession(session('a', { type: 'full' }));
-    const versions = [];
+    const versions: { readonly type: 'version'; readonly id: string; readonly directory: string }[] = [];
     for (const step of [1, 2, 3, 4]) {
       await train(engine, 'a', [step]);
       const directory = test.folder();
       await engine.saveWeights('a', { version: `v${step}`, directory, merge: false });
-      versions.push({ type: 'version', id: `v${step}`, directory } as const);
+      versions.push({ type: 'version', id: `v${step}`, directory });
     }
     const sample = (weights: (typeof versions)[number]) =>
       engine.sample(sampleRequest(prompt(5), { weights, maxTokens: 60, numSamples: 3 }));

@@ -16,7 +16,7 @@ export interface EngineProcessConfig {
 export interface SpawnOptions extends LocalEngineOptions {
   /** The compiled entry of the engine's process; beside this file by default. */
   readonly entry?: URL;
-  /** Called once when the process ends without having been asked to. */
+  /** Called once when the process of a loaded engine ends without having been asked to; while it loads, the promise says so. */
   readonly onExit?: (error: LoopwrightError) => void;
   readonly signal?: AbortSignal;
 }
@@ -103,7 +103,7 @@ class EngineProcess implements Engine {
           new LoopwrightError({ code: 'engine_failed', message: `engine: its process ended (${how})${memory}` }),
           reject,
         );
-        if (!this.#stopping) onExit?.(this.#gone!);
+        if (!this.#stopping && this.#model !== undefined) onExit?.(this.#gone!);
       });
     });
     this.ready.catch(() => undefined);
@@ -202,7 +202,7 @@ class EngineProcess implements Engine {
   /** Ends the process; calls that are running fail with `engine_failed`, later ones with `disposed`. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping = true;
-    if (this.#gone !== undefined) return;
+    if (this.#gone !== undefined) return; // calls go on to say why
     this.#disposed ??= new LoopwrightError({ code: 'disposed', message: 'engine: used after it was closed' });
     const ended = new Promise<void>((resolve) => this.#child.once('exit', () => resolve()));
     this.#send({ type: 'stop' });

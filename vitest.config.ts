@@ -4,11 +4,15 @@ import { defineConfig } from 'vitest/config';
 /** Unit tests run from source: the condition below makes packages resolve each other's `src`. */
 const conditions = ['loopwright-source'];
 
+const report = process.env.LOOPWRIGHT_TEST_REPORT;
+
 export default defineConfig({
   test: {
     testTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    // `.ci/run` counts what passed and failed from this file.
+    ...(report === undefined ? {} : { reporters: ['default', ['json', { outputFile: report }]] }),
     projects: [
       {
         extends: true,

@@ -1,15 +1,12 @@
 /** Which base models there are on this machine: the bundled one, and those in the model folders. */
 import { access, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { complaint } from '@loopwright/protocol';
 import type { InstalledModel } from '@loopwright/server';
+import { tinyModel } from '@loopwright/tiny';
 
 /** The model that comes with the product. */
-export const bundledModel: InstalledModel = {
-  id: 'loopwright-tiny',
-  directory: fileURLToPath(new URL('../../tiny/model', import.meta.url)),
-};
+export const bundledModel: InstalledModel = tinyModel;
 
 export interface InstalledModelsOptions {
   /** Directories by id; these go first. */

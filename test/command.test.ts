@@ -64,6 +64,7 @@ test('new writes a whole task, and never into a folder that holds something', as
   expect(first.code).toBe(0);
   expect((await readdir(join(folder.path, 'my-task'))).sort()).toEqual([
     '.gitignore',
+    '.npmrc',
     'README.md',
     'environment.ts',
     'grader.test.ts',
@@ -74,7 +75,7 @@ test('new writes a whole task, and never into a folder that holds something', as
   ]);
   const second = await runCommand(['new', 'my-task'], { home, cwd: folder.path });
   expect(second.code).toBe(1);
-  expect(second.stderr).toMatch(/my-task, which holds 8 files/);
+  expect(second.stderr).toMatch(/my-task, which holds 9 files/);
 });
 
 test('serve tells where it listens, sessions are listed, stopped and deleted, and Ctrl-C ends it with 130', async () => {

@@ -34,6 +34,7 @@ function problemsOf(directory: string): string[] {
   say(manifest.type !== 'module', 'type: expected module');
   say(!manifest.engines?.node?.startsWith('>=20'), 'engines.node: expected >=20 or a later 20');
   say(!manifest.description, 'description: expected a sentence, got none');
+  say(!existsSync(join(directory, 'LICENSE')), 'LICENSE: expected a copy, got none');
   say(!existsSync(join(directory, 'README.md')), 'README.md: expected one, got none');
   for (const script of installScripts)
     say(script in (manifest.scripts ?? {}), `scripts.${script}: expected no install script`);

@@ -19,6 +19,7 @@ const templateDirectory = fileURLToPath(new URL('../../../templates/task', impor
 /** Names that the published package can't carry, or that would be read as its own. */
 const realNames: Readonly<Record<string, string>> = {
   gitignore: '.gitignore',
+  npmrc: '.npmrc',
   'package.template.json': 'package.json',
 };
 

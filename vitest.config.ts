@@ -11,6 +11,7 @@ export default defineConfig({
     testTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    globalSetup: ['./test/support/temporary-root.ts'],
     // `.ci/run` counts what passed and failed from this file.
     ...(report === undefined ? {} : { reporters: ['default', ['json', { outputFile: report }]] }),
     projects: [

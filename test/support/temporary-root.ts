@@ -3,12 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Runs once, before the workers start: they inherit the variable. */
-export function setup(): void {
-  process.env.TMPDIR = mkdtempSync(join(tmpdir(), 'loopwright-tests-'));
-}
-
-export function teardown(): void {
-  const root = process.env.TMPDIR;
-  if (root?.includes('loopwright-tests-')) rmSync(root, { recursive: true, force: true, maxRetries: 3 });
+/** Runs before the workers start, which inherit the variable; what it returns runs after them. */
+export default function setup(): () => void {
+  const root = mkdtempSync(join(tmpdir(), 'loopwright-tests-'));
+  process.env.TMPDIR = root;
+  return () => rmSync(root, { recursive: true, force: true, maxRetries: 3 });
 }

@@ -75,9 +75,11 @@ async function trainAndReport(run: DemoRun): Promise<void> {
     evaluate(sampler, { environment, tokenizer, problems, maxTokens: demoSettings.maxTokens, signal });
 
   const reference = await service.createSamplingClient({ baseModel: demoSettings.model });
+  console.line(`Judging ${problems.length} problems that it is never trained on …`);
   const before = await judge(await training.saveWeightsAndGetSamplingClient());
   clock.end('evaluation');
-  reportEvaluation('before', before, console);
+  console.event(evaluationEvent('before', before));
+  console.line(`Held-out problems, before training: ${console.paint.bold(accuracyText(before))}`);
   showAnswers('What it writes before', before, console);
 
   const metrics = await learn({ ...run, environment, tokenizer, reference });
@@ -89,11 +91,11 @@ async function trainAndReport(run: DemoRun): Promise<void> {
   clock.end('saving');
   const after = await judge(training.createSamplingClient(adapter.modelPackageArn));
   clock.end('evaluation');
+  console.event(evaluationEvent('after', after));
   showAnswers('What it writes after', after, console, before);
-  reportEvaluation('after', after, console);
   const directory = await service.versionDirectory(adapter.modelPackageArn);
   await training.close();
-  reportEnd({ console, before, after, metrics, clock, directory, adapter, state });
+  reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed });
 }
 
 interface LearnOptions extends DemoRun {
@@ -132,11 +134,8 @@ async function learn({
   return metrics;
 }
 
-function reportEvaluation(when: 'before' | 'after', evaluation: ArithmeticEvaluation, console: Console): void {
-  const { accuracy, correct, n, interval } = evaluation;
-  console.event({ type: 'evaluation', when, accuracy, correct, n, interval });
-  console.line();
-  console.line(`Held-out problems, ${when} training: ${console.paint.bold(accuracyText(evaluation))}`);
+function evaluationEvent(when: 'before' | 'after', { accuracy, correct, n, interval }: ArithmeticEvaluation): object {
+  return { type: 'evaluation', when, accuracy, correct, n, interval };
 }
 
 /** `93.5 % right (187 of n = 200, 95 % interval 89.2–96.2 %)`. */
@@ -157,8 +156,10 @@ function showAnswers(
   console.line(`${title}:`);
   for (const { problem, text, grade } of answers.filter((answer) => rows.includes(answer.problem.id))) {
     const isRight = grade.status === 'ok' && grade.reward === 1;
-    const mark = isRight ? console.paint.green('right') : console.paint.yellow(`wrong, ${problem.answer} is`);
-    console.line(`  ${problem.question}${console.paint.bold(escapeText(text)).padEnd(8)}  ${mark}`);
+    const written = `${problem.question}${escapeText(text)}`.padEnd(20);
+    console.line(
+      `  ${written}  ${isRight ? console.paint.green('right') : console.paint.yellow(`wrong: ${problem.answer}`)}`,
+    );
   }
 }
 
@@ -171,9 +172,10 @@ interface EndOfDemo {
   readonly directory: string | undefined;
   readonly adapter: { readonly modelPackageArn: string };
   readonly state: { readonly modelPackageArn: string };
+  readonly seed: number;
 }
 
-function reportEnd({ console, before, after, metrics, clock, directory, adapter, state }: EndOfDemo): void {
+function reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed }: EndOfDemo): void {
   const seconds = clock.seconds();
   const sampledTokens = metrics.reduce((sum, step) => sum + (step['tokens/sampled'] ?? 0), 0);
   console.event({
@@ -192,18 +194,24 @@ function reportEnd({ console, before, after, metrics, clock, directory, adapter,
     [
       'seconds',
       Object.entries(seconds)
+        .filter(([, value]) => value >= 0.05)
         .map(([phase, value]) => `${phase} ${value.toFixed(1)}`)
         .join(', '),
     ],
     ['adapter', directory ?? 'with the server'],
     ['arn', adapter.modelPackageArn],
-    ['go on', `loopwright demo --from ${state.modelPackageArn}`],
+    ['go on', goOn(state.modelPackageArn, seed)],
     ['next', 'loopwright new my-task: a task of your own'],
   ]);
 }
 
+/** With another seed, or the same problems would come again. */
+function goOn(modelPackageArn: string, seed: number): string {
+  return `loopwright demo --seed ${seed + 1} --from ${modelPackageArn}`;
+}
+
 /** Keeps what was learnt, and says how to go on. */
-async function saveInterrupted({ console, training, service }: DemoRun): Promise<void> {
+async function saveInterrupted({ console, training, service, seed }: DemoRun): Promise<void> {
   const { modelPackageArn } = await training.saveState({ description: 'loopwright demo, interrupted' });
   const directory = await service.versionDirectory(modelPackageArn);
   await training.close().catch((error: unknown) => {
@@ -213,7 +221,7 @@ async function saveInterrupted({ console, training, service }: DemoRun): Promise
   console.line('Interrupted; what was learnt is saved.');
   console.table([
     ['files', directory ?? 'with the server'],
-    ['go on', `loopwright demo --from ${modelPackageArn}`],
+    ['go on', goOn(modelPackageArn, seed)],
   ]);
 }
 

@@ -17,13 +17,6 @@ export interface PromptRows {
   readonly rows: readonly Row[];
 }
 
-/** A prompt but for its last token, and the rows of the cache it goes to. */
-interface PlacedPrompt {
-  readonly tokens: Int32Array;
-  readonly row: number;
-  readonly count: number;
-}
-
 export class DecodeBatch {
   readonly snapshot: Snapshot;
   #rows: Row[] = [];
@@ -48,19 +41,12 @@ export class DecodeBatch {
     const joining = prompts.flatMap(({ rows }) => rows);
     const first = this.#rows.length;
     this.#cache.reserve(first + joining.length, Math.max(...joining.map((row) => row.cached + 1)));
-    const places: PlacedPrompt[] = [];
-    let row = first;
-    for (const { prompt, rows } of prompts) {
-      places.push({ tokens: prompt.subarray(0, -1), row, count: rows.length });
-      row += rows.length;
-    }
-    const byLength = new Map<number, PlacedPrompt[]>();
-    for (const place of places) {
-      const S = padTo(place.tokens.length);
-      byLength.set(S, [...(byLength.get(S) ?? []), place]);
-    }
     try {
-      for (const [S, group] of byLength) if (S > 0) await this.#prefill(group, S);
+      let row = first;
+      for (const { prompt, rows } of prompts) {
+        if (prompt.length > 1) await this.#prefill(prompt.subarray(0, -1), { row, count: rows.length });
+        row += rows.length;
+      }
     } catch (error) {
       this.#cache.keepRows(first);
       throw error;
@@ -68,22 +54,15 @@ export class DecodeBatch {
     this.#rows.push(...joining);
   }
 
-  /** Prompts of one padded length S in one go. */
-  async #prefill(group: readonly PlacedPrompt[], S: number): Promise<void> {
-    const { layers, kvHeads, headDim } = this.snapshot.model.config;
+  async #prefill(tokens: Int32Array, { row, count }: { row: number; count: number }): Promise<void> {
+    const { layers } = this.snapshot.model.config;
     const names = Array.from({ length: layers }, (_, layer) => [keysOutput(layer), valuesOutput(layer)]).flat();
-    const feeds = sequenceFeeds(
-      this.snapshot,
-      group.map(({ tokens }) => tokens),
-      S,
-    );
+    const feeds = sequenceFeeds(this.snapshot, tokens);
     const outputs = await runSequence(this.snapshot, { type: 'prefill' }, feeds, names);
+    const place = { offset: 0, stride: padTo(tokens.length), count: tokens.length };
     names.forEach((name, index) => {
       const source = floats(outputs, name);
-      group.forEach(({ tokens, row, count }, b) => {
-        const place = { offset: b * kvHeads * S * headDim, stride: S, count: tokens.length };
-        for (let r = row; r < row + count; r++) this.#cache.writePrompt(index, r, source, place);
-      });
+      for (let r = row; r < row + count; r++) this.#cache.writePrompt(index, r, source, place);
     });
   }
 

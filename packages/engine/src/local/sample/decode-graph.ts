@@ -27,6 +27,7 @@ import type { ModelConfig } from '../models/config.js';
 import { ropeTables } from '../models/rope.js';
 import { layerName, silu } from '../models/transformer.js';
 import { fusedInput } from './fused-adapter.js';
+import { lowRank, lowRankInputs } from './low-rank.js';
 
 export const pastInput = (layer: number, part: 'keys' | 'values') => `past.${layer}.${part}`;
 
@@ -56,10 +57,10 @@ export function buildDecodeGraph(config: ModelConfig, file: WeightsFile): Lowere
     const name = group === 'qkv' || group === 'gate_up' ? `layers.${layer}.${group}` : layerName(layer, weight);
     const w = constant(group === 'qkv' || group === 'gate_up' ? name : `${name}.weight`);
     const [out, inner] = [w.shape[0]!, w.shape[1]!];
-    const A = graph.input(fusedInput(layer, group, 'A'), 'float32', [`R_${group}`, inner]);
-    const B = graph.input(fusedInput(layer, group, 'B'), 'float32', [out, `R_${group}`]);
     const base = matMul(x, w, { transposeB: true });
-    const adapted = add(base, matMul(matMul(x, A, { transposeB: true }), B, { transposeB: true }));
+    const inputName = (part: 'A' | 'B') => fusedInput(layer, group, part);
+    const adapter = lowRankInputs(graph, { name: inputName, blocks: `P_${group}`, inner, out });
+    const adapted = add(base, lowRank(x, adapter));
     return bias ? add(adapted, constant(`${name}.bias`)) : adapted;
   };
   const normHeads = (x: Value, heads: number, name: string) =>

@@ -1,6 +1,6 @@
 /**
  * An adapter in the form that decoding takes: for each matrix that the decoder reads as one (q, k and v; gate and up), the A sides
- * stacked and the B sides block-diagonal, with the scale alpha/rank multiplied into B. Layers without an adapter get zeros,
+ * stacked (padded to blocks of 16) and the B sides block-diagonal, with the scale alpha/rank multiplied into B. Layers without an adapter get zeros,
  * so that one program serves every adapter of a base model, and the base itself.
  */
 import { targetModules } from '@loopwright/protocol';
@@ -9,6 +9,7 @@ import type { AdapterWeights } from '../../formats/adapter.js';
 import type { ModelConfig } from '../models/config.js';
 import { linearModules } from '../models/weight-names.js';
 import type { Feeds, TensorFactory } from '../ort/runtime.js';
+import { paddedRank, rankBlock } from './low-rank.js';
 
 export interface FusedGroup {
   readonly name: string;
@@ -27,8 +28,8 @@ export const fusedInput = (layer: number, group: string, part: 'A' | 'B') => `fu
 
 export interface FusedAdapter {
   readonly decode: Feeds;
-  /** A and B of the head, zeros where it has no adapter. */
-  readonly head: { readonly A: Tensor; readonly B: Tensor };
+  /** A (in blocks, and the same array flat) and B of the head, zeros where it has no adapter. */
+  readonly head: { readonly A: Tensor; readonly flatA: Tensor; readonly B: Tensor };
 }
 
 export function fuseAdapter(
@@ -44,7 +45,7 @@ export function fuseAdapter(
       const parts = members.map((member) => modules.get(`layers.${layer}.${member}`)!);
       const inFeatures = parts[0]!.inFeatures;
       const outFeatures = parts.reduce((sum, part) => sum + part.outFeatures, 0);
-      const width = rank * parts.length;
+      const width = paddedRank(rank * parts.length);
       const A = new Float32Array(width * inFeatures);
       const B = new Float32Array(outFeatures * width);
       let row = 0;
@@ -58,19 +59,25 @@ export function fuseAdapter(
         }
         row += part.outFeatures;
       });
-      decode[fusedInput(layer, name, 'A')] = tensors.float(A, [width, inFeatures]);
+      decode[fusedInput(layer, name, 'A')] = tensors.float(A, [width / rankBlock, rankBlock, inFeatures]);
       decode[fusedInput(layer, name, 'B')] = tensors.float(B, [outFeatures, width]);
     }
   }
-  const headPair = adapter?.tensors.get('lm_head');
   const { hiddenSize, vocabSize } = config;
-  const headRank = headPair === undefined ? 1 : rank;
-  const headB = headPair === undefined ? new Float32Array(vocabSize) : headPair.B.map((b) => b * (adapter?.scale ?? 1));
+  const pair = adapter?.tensors.get('lm_head');
+  const width = paddedRank(pair === undefined ? 1 : rank);
+  const [A, B] = [new Float32Array(width * hiddenSize), new Float32Array(vocabSize * width)];
+  if (pair !== undefined && adapter !== undefined) {
+    A.set(pair.A);
+    for (let o = 0; o < vocabSize; o++)
+      for (let r = 0; r < rank; r++) B[o * width + r] = adapter.scale * pair.B[o * rank + r]!;
+  }
   return {
     decode,
     head: {
-      A: tensors.float(headPair?.A ?? new Float32Array(hiddenSize), [headRank, hiddenSize]),
-      B: tensors.float(headB, [vocabSize, headRank]),
+      A: tensors.float(A, [width / rankBlock, rankBlock, hiddenSize]),
+      flatA: tensors.float(A, [width, hiddenSize]),
+      B: tensors.float(B, [vocabSize, width]),
     },
   };
 }

@@ -36,6 +36,7 @@ import {
 import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
 import { headWeightName } from '../models/transformer.js';
+import { lowRank, lowRankInputs } from './low-rank.js';
 
 export const headKinds = ['draw', 'scaled', 'greedy', 'logits'] as const;
 export type HeadKind = (typeof headKinds)[number];
@@ -82,7 +83,7 @@ function draw(probabilities: Value, u: Value, V: number): Value {
   return add(mul(block, u.graph.constant(BigInt64Array.of(BigInt(blockWidth)), [])), inside);
 }
 
-/** Inputs: `hidden` [B,D], `head.A` [R,D], `head.B` [V,R]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
+/** Inputs: `hidden` [B,D], `head.A` [P,16,D], `head.B` [V,16·P]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
 export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: HeadKind): LoweredProgram {
   const { hiddenSize: D, vocabSize: V } = config;
   const graph = new Graph();
@@ -90,10 +91,9 @@ export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: Hea
   const place = file.tensors.get(name);
   if (place === undefined) throw new Error(`the weights file has no ${name}`);
   const hidden = graph.input('hidden', 'float32', ['B', D]);
-  const A = graph.input('head.A', 'float32', ['R', D]);
-  const B = graph.input('head.B', 'float32', [V, 'R']);
+  const adapter = lowRankInputs(graph, { name: (part) => `head.${part}`, blocks: 'P', inner: D, out: V });
   const base = matMul(hidden, graph.externalConstant(name, place.shape, place.offset), { transposeB: true });
-  const logits = add(base, matMul(matMul(hidden, A, { transposeB: true }), B, { transposeB: true }));
+  const logits = add(base, lowRank(hidden, adapter));
   const options = { weightsFile: basename(file.path) };
   if (kind === 'logits') return compile(graph, { logits }, options);
 

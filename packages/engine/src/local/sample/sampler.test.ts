@@ -1,6 +1,6 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { SampleResult } from '@loopwright/protocol';
+import { defaultTargetModules, type SampleResult } from '@loopwright/protocol';
 import {
   expectClose,
   expectSameBits,
@@ -15,7 +15,19 @@ import {
 import { describe, expect, it } from 'vitest';
 import type { Engine, SampleRequest } from '../../engine.js';
 import { readSafetensors, writeSafetensors } from '../../formats/safetensors.js';
-import { base, expectSampledAsScored, prompt, sampleRequest, tinyEngine } from '../testing/tiny-engine.js';
+import { parseModelConfig } from '../models/config.js';
+import { weightSpecs } from '../models/weight-names.js';
+import { uniform } from '../random.js';
+import {
+  adam,
+  base,
+  crossEntropy,
+  datum,
+  expectSampledAsScored,
+  prompt,
+  sampleRequest,
+  tinyEngine,
+} from '../testing/tiny-engine.js';
 
 const adapted = { type: 'version', id: 'llama-tied', directory: loraAdapterDirectory('llama-tied') } as const;
 
@@ -38,6 +50,36 @@ const kinds = {
   'top-k': { topK: 5 },
   'top-p': { topP: 0.9, temperature: 0.8 },
 } as const;
+
+/** A random model of one layer, as wide as SmolLM2-135M. */
+async function writeWideModel(directory: string): Promise<void> {
+  const json = {
+    model_type: 'llama',
+    architectures: ['LlamaForCausalLM'],
+    vocab_size: 512,
+    hidden_size: 576,
+    intermediate_size: 1536,
+    num_hidden_layers: 1,
+    num_attention_heads: 9,
+    num_key_value_heads: 3,
+    max_position_embeddings: 128,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10_000,
+    hidden_act: 'silu',
+    eos_token_id: 2,
+    tie_word_embeddings: true,
+  };
+  await mkdir(directory);
+  await writeFile(path.join(directory, 'config.json'), JSON.stringify(json));
+  const tensors = weightSpecs(parseModelConfig(json, {})).map(({ name, shape, role }, salt) => ({
+    name,
+    shape,
+    data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) =>
+      role === 'norm' ? 1 : (uniform(1, salt, i) - 0.5) / 6,
+    ),
+  }));
+  await writeSafetensors(path.join(directory, 'model.safetensors'), tensors);
+}
 
 /** Thirty requests of all lengths and kinds. */
 function crowd(): SampleRequest[] {
@@ -72,6 +114,30 @@ describe('neighbours', () => {
     const reversed = await Promise.all([...requests].reverse().map((request) => test.engine.sample(request)));
     for (const [i, result] of reversed.reverse().entries()) expectSameResult(result, together[i]!);
     for (const i of [3, 4, 9, 14, 20, 29]) expectSameResult(await narrow.engine.sample(requests[i]!), together[i]!);
+  });
+
+  it('change no bit where products are wide enough to be shared out among threads', async () => {
+    await using temporary = await temporaryDirectory();
+    const directory = path.join(temporary.path, 'model');
+    await writeWideModel(directory);
+    await using test = await tinyEngine('llama-tied', { directory, threads: 8 });
+    const { engine } = test;
+    const training = { type: 'lora', rank: 16, alpha: 32, targetModules: defaultTargetModules } as const;
+    await engine.createSession({ name: 's', baseModel: 'wide', training, seed: 1 });
+    await engine.pass('s', { type: 'forward-backward', data: [datum(30)], loss: crossEntropy });
+    await engine.optimStep('s', { ...adam, learningRate: 0.01 });
+    const saved = test.folder();
+    await engine.saveWeights('s', { version: 'v', directory: saved, merge: false });
+    for (const weights of [base, { type: 'version', id: 'v', directory: saved } as const]) {
+      const request = sampleRequest(prompt(20), { weights, maxTokens: 6, promptLogprobs: true });
+      const alone = await engine.sample(request);
+      const others = Array.from({ length: 20 }, (_, i) =>
+        engine.sample(sampleRequest(prompt(20, i + 1), { weights, maxTokens: 8, promptLogprobs: true })),
+      );
+      const [beside] = await Promise.all([engine.sample(request), ...others]);
+      expectSameResult(beside, alone);
+      expectSameBits(beside.promptLogprobs!, alone.promptLogprobs!);
+    }
   });
 
   it('whose weights have diverged fail alone', async () => {

@@ -1,5 +1,5 @@
-/** Prompts that wait to be scored; those of one snapshot and padded length go together, oldest first. */
-import { divergedWeights, padTo, type Scores, scoreBatch } from './score.js';
+/** Prompts that wait to be scored, oldest first, one a slice. */
+import { type Scores, score } from './score.js';
 import type { Snapshot } from './snapshot.js';
 
 interface Waiting {
@@ -9,9 +9,6 @@ interface Waiting {
   readonly resolve: (scores: Scores) => void;
   readonly reject: (error: unknown) => void;
 }
-
-/** Tokens that one slice scores at most, padding included (one longer prompt goes by itself). */
-const sliceTokens = 1024;
 
 export class ScoreQueue {
   readonly #waiting = new Set<Waiting>();
@@ -58,31 +55,13 @@ export class ScoreQueue {
   }
 
   async runSlice(): Promise<void> {
-    const batch: Waiting[] = [];
-    for (const next of this.#waiting) {
-      const first = batch[0] ?? next;
-      const length = padTo(next.prompt.length);
-      if (next.snapshot !== first.snapshot || next.topK !== first.topK || length !== padTo(first.prompt.length))
-        continue;
-      if (batch.length > 0 && (batch.length + 1) * length > sliceTokens) break;
-      batch.push(next);
-    }
-    const first = batch[0];
-    if (first === undefined) return;
-    for (const taken of batch) this.#waiting.delete(taken);
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#waiting.delete(next);
     try {
-      const scores = await scoreBatch(
-        first.snapshot,
-        batch.map(({ prompt }) => prompt),
-        first.topK,
-      );
-      batch.forEach((taken, i) => {
-        const found = scores[i];
-        if (found === undefined) taken.reject(divergedWeights());
-        else taken.resolve(found);
-      });
+      next.resolve(await score(next.snapshot, next.prompt, next.topK));
     } catch (error) {
-      for (const taken of batch) taken.reject(error);
+      next.reject(error);
     }
   }
 }

@@ -15,25 +15,25 @@ export interface Scores {
 /** Sequences are padded to a multiple of this. */
 const sequenceMultiple = 16;
 
-/**
- * Length to which a sequence is padded, whatever it goes with: only sequences of one padded length share a batch, since sums over
- * another length add up in another order, and a neighbour would change the last bits.
- */
 export const padTo = (length: number) => Math.ceil(length / sequenceMultiple) * sequenceMultiple;
 
-/** ids and positions [B,S] of sequences, padded with id 0. */
-export function sequenceFeeds(snapshot: Snapshot, sequences: readonly Int32Array[], S: number): Feeds {
+/**
+ * ids and positions [1,S] of a sequence, padded with id 0.
+ *
+ * A sequence goes by itself, whatever waits beside it: how the runtime shares a product out among threads, and with it the order of
+ * sums, depends on the number of rows, so that a neighbour in the batch would change the last bits.
+ */
+export function sequenceFeeds(snapshot: Snapshot, sequence: Int32Array): Feeds {
   const { tensors } = snapshot.model;
-  const B = sequences.length;
-  const ids = new BigInt64Array(B * S);
-  const positions = new BigInt64Array(B * S);
-  sequences.forEach((sequence, b) => {
-    for (let s = 0; s < S; s++) positions[b * S + s] = BigInt(s);
-    for (let s = 0; s < sequence.length; s++) ids[b * S + s] = BigInt(sequence[s]!);
-  });
+  const S = padTo(sequence.length);
+  const ids = new BigInt64Array(S);
+  for (let s = 0; s < sequence.length; s++) ids[s] = BigInt(sequence[s]!);
   return {
-    ids: tensors.int(ids, [B, S]),
-    positions: tensors.int(positions, [B, S]),
+    ids: tensors.int(ids, [1, S]),
+    positions: tensors.int(
+      BigInt64Array.from({ length: S }, (_, s) => BigInt(s)),
+      [1, S],
+    ),
     mask: tensors.float(causalMask(S), [S, S]),
   };
 }
@@ -48,43 +48,33 @@ export async function runSequence(snapshot: Snapshot, kind: SequenceKind, feeds:
   return compiled.run(all, fetches);
 }
 
-/** Scores prompts together, which must be padded to the same length; undefined for one that gave NaN or infinity. */
-export async function scoreBatch(
-  snapshot: Snapshot,
-  prompts: readonly Int32Array[],
-  topK: number,
-): Promise<readonly (Scores | undefined)[]> {
-  const S = padTo(Math.max(...prompts.map((prompt) => prompt.length)));
-  const targets = new BigInt64Array(prompts.length * S);
-  prompts.forEach((prompt, b) => {
-    for (let i = 1; i < prompt.length; i++) targets[b * S + i - 1] = BigInt(prompt[i]!);
-  });
+/** @throws `operation_failed` where the weights give NaN or infinity */
+export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number): Promise<Scores> {
+  const targets = new BigInt64Array(padTo(prompt.length));
+  for (let i = 1; i < prompt.length; i++) targets[i - 1] = BigInt(prompt[i]!);
   const feeds: Feeds = {
-    ...sequenceFeeds(snapshot, prompts, S),
+    ...sequenceFeeds(snapshot, prompt),
     targets: snapshot.model.tensors.int(targets, [targets.length, 1]),
   };
   const outputs = await runSequence(snapshot, { type: 'score', topK }, feeds, [
     'logprobs',
     ...(topK > 0 ? ['top_logprobs', 'top_ids'] : []),
   ]);
-  const all = floats(outputs, 'logprobs');
-  return prompts.map((prompt, b) => {
-    const logprobs = new Float32Array(prompt.length);
-    logprobs[0] = Number.NaN;
-    logprobs.set(all.subarray(b * S, b * S + prompt.length - 1), 1);
-    if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) return undefined;
-    if (topK === 0) return { logprobs, top: [] };
-    const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
-    const top = Array.from({ length: prompt.length }, (_, i) =>
-      i === 0
-        ? []
-        : Array.from({ length: topK }, (_, k) => {
-            const at = (b * S + i - 1) * topK + k;
-            return { tokenId: Number(ids[at]), logprob: values[at]! };
-          }),
-    );
-    return { logprobs, top };
-  });
+  const logprobs = new Float32Array(prompt.length);
+  logprobs[0] = Number.NaN;
+  logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);
+  if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
+  if (topK === 0) return { logprobs, top: [] };
+  const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
+  const top = Array.from({ length: prompt.length }, (_, i) =>
+    i === 0
+      ? []
+      : Array.from({ length: topK }, (_, k) => {
+          const at = (i - 1) * topK + k;
+          return { tokenId: Number(ids[at]), logprob: values[at]! };
+        }),
+  );
+  return { logprobs, top };
 }
 
 /** For weights that no longer give a distribution. */

@@ -11,6 +11,7 @@ export default defineConfig({
     testTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    env: { ORT_DISABLE_TELEMETRY: '1' },
     globalSetup: ['./test/support/temporary-root.ts'],
     // `.ci/run` counts what passed and failed from this file.
     ...(report === undefined ? {} : { reporters: ['default', ['json', { outputFile: report }]] }),
@@ -30,6 +31,7 @@ export default defineConfig({
           env: { LOOPWRIGHT_HOME: fileURLToPath(new URL('tmp/test-home', import.meta.url)) },
         },
       },
+      { extends: true, test: { name: 'slow', include: ['test/slow/*.slow.ts'] } },
     ],
   },
 });

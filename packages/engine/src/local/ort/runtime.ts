@@ -9,8 +9,14 @@ import type { InferenceSession, Tensor } from 'onnxruntime-node';
 type Ort = typeof import('onnxruntime-node');
 let loading: Promise<Ort> | undefined;
 
-/** Loads the native runtime once. @throws `unsupported_host` where it has no binary for this machine */
+/**
+ * Loads the native runtime once. @throws `unsupported_host` where it has no binary for this machine
+ *
+ * Official builds of the runtime (1.30) report usage to their maker by default; nothing may leave the machine unasked, so that is
+ * switched off before the library is loaded.
+ */
 export async function loadRuntime(): Promise<Ort> {
+  process.env.ORT_DISABLE_TELEMETRY = '1';
   loading ??= import('onnxruntime-node').catch((cause: unknown) => {
     loading = undefined;
     throw new LoopwrightError({

@@ -27,6 +27,9 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'whole',
+          // Processes that load models, on machines that do other things as well.
+          testTimeout: 240_000,
+          hookTimeout: 60_000,
           include: ['test/**/*.test.ts', 'recipes/*/*.test.ts'],
           env: { LOOPWRIGHT_HOME: fileURLToPath(new URL('tmp/test-home', import.meta.url)) },
         },

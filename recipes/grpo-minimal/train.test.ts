@@ -7,11 +7,11 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const recipe = fileURLToPath(new URL('train.ts', import.meta.url));
 
-test('two steps on the bundled model: judged before and after, an adapter saved', async () => {
+test('two steps on the bundled model: judged before and after, an adapter saved', { timeout: 180_000 }, async () => {
   await using home = await temporaryDirectory();
   const env = { PATH: process.env.PATH ?? '', HOME: home.path, LOOPWRIGHT_HOME: home.path };
   const { stdout } = await run(process.execPath, ['--import', 'tsx', recipe, '--steps', '2'], { env });
-  expect(stdout).toMatch(/^before: \d+\.\d % right, n = 200, 95 % interval /);
+  expect(stdout).toMatch(/^before: \d+\.\d % right, n = 100, 95 % interval /);
   expect(stdout).toMatch(/\nstep 1\/2 {2}reward \d\.\d{3} .*\nstep 2\/2 /);
   expect(stdout).toMatch(/\nafter: .*\n/);
   expect(stdout).toMatch(/\nadapter arn:.*\nfiles {3}.*versions/);

@@ -52,7 +52,7 @@ function gradeOf(text: string, { answer }: Sum): number {
 /** Greedy answers to sums that are never trained on. */
 async function judge(when: string): Promise<void> {
   const sampler = await training.saveWeightsAndGetSamplingClient();
-  const problems = sums.problems({ split: 'held-out', count: inWords ? 64 : 200, seed: 0 });
+  const problems = sums.problems({ split: 'held-out', count: inWords ? 64 : 100, seed: 0 });
   const texts = await Promise.all(
     problems.map(async (problem) => {
       const { sequences } = await sampler.sample(promptOf(problem), { maxTokens, temperature: 0 });

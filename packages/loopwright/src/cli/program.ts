@@ -62,6 +62,7 @@ function buildProgram(context: CommandContext): Command {
     .description('train the bundled model with rewards, here and now: about two minutes, no network')
     .option('--steps <n>', 'training steps', wholeNumber(1, 10_000), demoDefaults.steps)
     .option('--seed <n>', 'of problems, samples and adapter', wholeNumber(0, 2 ** 31 - 1), demoDefaults.seed)
+    .option('--held-out <n>', 'problems to be judged by, before and after', wholeNumber(1, 1000), demoDefaults.heldOut)
     .option('--from <arn>', 'go on from a state that an earlier demo saved')
     .action(async (options) => (await import('./demo/demo.js')).demo(options, context));
 

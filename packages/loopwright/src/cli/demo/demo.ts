@@ -25,6 +25,8 @@ import { demoSettings } from './settings.js';
 export interface DemoOptions {
   readonly steps: number;
   readonly seed: number;
+  /** Problems to be judged by. */
+  readonly heldOut: number;
   /** A state to go on from. */
   readonly from?: string;
 }
@@ -67,10 +69,10 @@ interface DemoRun extends DemoOptions {
 }
 
 async function trainAndReport(run: DemoRun): Promise<void> {
-  const { console, service, training, clock, signal, steps, seed } = run;
+  const { console, service, training, clock, signal, steps, seed, heldOut } = run;
   const environment = arithmetic();
   const tokenizer = await training.getTokenizer();
-  const problems = environment.problems({ split: 'held-out', count: demoSettings.heldOut, seed });
+  const problems = environment.problems({ split: 'held-out', count: heldOut, seed });
   const judge = (sampler: Sampler) =>
     evaluate(sampler, { environment, tokenizer, problems, maxTokens: demoSettings.maxTokens, signal });
 
@@ -118,7 +120,7 @@ async function learn({
   const { groupsPerStep, samplesPerGroup, maxTokens, learningRate, klEverySteps } = demoSettings;
   console.line();
   console.line(
-    `${steps} steps of ${groupsPerStep} problems × ${samplesPerGroup} answers; reward 1 for the right number, 0 for anything else.`,
+    `${steps} ${steps === 1 ? 'step' : 'steps'} of ${groupsPerStep} problems × ${samplesPerGroup} answers; reward 1 for the right number, 0 for anything else.`,
   );
   using view = createTerminalView({ stream: console.stdout, title: 'GRPO' });
   const { metrics } = await runGrpo({
@@ -194,7 +196,7 @@ function reportEnd({ console, before, after, metrics, clock, directory, adapter,
     [
       'seconds',
       Object.entries(seconds)
-        .filter(([, value]) => value >= 0.05)
+        .filter(([, value]) => value >= 0.5)
         .map(([phase, value]) => `${phase} ${value.toFixed(1)}`)
         .join(', '),
     ],

@@ -14,9 +14,18 @@ const tokenizer = loadTokenizer({
 const source = { environment: arithmetic(), tokenizer };
 const options = { ...pretrainingSettings.corpus, seed: pretrainingSettings.seed };
 
+type Datum = ReturnType<typeof corpusBatch>[number];
+
+/** Inputs of one target a position, which are flat. */
+function numbers(input: Datum['lossFnInputs']['targetTokens']): number[] {
+  return [...input].flat();
+}
+
 /** The whole text of a datum: its input and the last target. */
-function textOf({ modelInput, lossFnInputs }: ReturnType<typeof corpusBatch>[number]): string {
-  return tokenizer.decode([...modelInput, lossFnInputs.targetTokens.at(-1)!], { skipSpecialTokens: false });
+function textOf({ modelInput, lossFnInputs }: Datum): string {
+  return tokenizer.decode([...modelInput, ...numbers(lossFnInputs.targetTokens).slice(-1)], {
+    skipSpecialTokens: false,
+  });
 }
 
 describe('the corpus that the bundled model was pretrained on', () => {
@@ -55,10 +64,10 @@ describe('the corpus that the bundled model was pretrained on', () => {
   it('learns answers and their ends alone, with weights that sum to 1 in every batch', () => {
     for (const step of [1, options.chatEvery]) {
       const batch = corpusBatch(source, options, step);
-      const weights = batch.flatMap(({ lossFnInputs }) => [...lossFnInputs.weights]);
+      const weights = batch.flatMap(({ lossFnInputs }) => numbers(lossFnInputs.weights));
       expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 12);
       for (const { lossFnInputs } of batch) {
-        const learnt = [...lossFnInputs.targetTokens].filter((_, i) => lossFnInputs.weights[i]! > 0);
+        const learnt = numbers(lossFnInputs.targetTokens).filter((_, i) => numbers(lossFnInputs.weights)[i]! > 0);
         expect(tokenizer.decode(learnt)).toMatch(/^(\d+|\?)$/);
         expect(learnt.at(-1)).toBe(specialTokenId(isChatStep(options, step) ? '<|im_end|>' : '<|eos|>'));
       }

@@ -1,3 +1,4 @@
+import * as nodeSyncFiles from 'node:fs';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -54,6 +55,31 @@ describe('FileBlobStore', () => {
     };
     await new FileBlobStore({ root, files }).put('w', bytes('abc'));
     expect(seen).toEqual([['blob.tmp']]);
+  });
+
+  it('without syncs writes small blobs under another name first too, and leaves nothing behind when the disk is full', async () => {
+    const root = fresh();
+    const seen: string[][] = [];
+    const watched = {
+      ...nodeSyncFiles,
+      renameSync: (from: nodeSyncFiles.PathLike, to: nodeSyncFiles.PathLike) => {
+        seen.push(filesUnder(root).map((entry) => entry.name.replace(/^[0-9a-f]{64}\.[0-9a-f-]+/, 'blob')));
+        nodeSyncFiles.renameSync(from, to);
+      },
+    };
+    const store = new FileBlobStore({ root, smallFiles: watched, durability: 'process-crash' });
+    const hash = await store.put('w', bytes('abc'));
+    expect(seen).toEqual([['blob.tmp']]);
+    expect(filesUnder(root).map(({ name }) => name)).toEqual([hash]);
+    const failing = {
+      ...nodeSyncFiles,
+      renameSync: () => {
+        throw full();
+      },
+    };
+    const broken = new FileBlobStore({ root, smallFiles: failing, durability: 'process-crash' });
+    await expect(broken.put('w', bytes('abcd'))).rejects.toMatchObject({ code: 'disk_full' });
+    expect(filesUnder(root).map(({ name }) => name)).toEqual([hash]);
   });
 
   it.each(['open', 'rename'] as const)(

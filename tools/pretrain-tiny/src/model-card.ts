@@ -47,7 +47,7 @@ Measured by the script that made it, on problems of the \`held-out\` set of \`ar
 - **Shape**: ${shape.layers} layers, width ${shape.hiddenSize}, MLP ${shape.intermediateSize}, ${shape.heads} heads of ${shape.headDim} with ${shape.kvHeads} for keys and values, tied embeddings, context ${shape.contextLength}; float32.
 - **Tokenizer**: ${vocabulary.length} tokens: printable ASCII, the newline, and five special ones. A token is a character, so a digit is one token.
 - **Data**: generated. Problems \`a+b=\` and \`a-b=\` with operands from 0 to 99 and no result below 0, drawn from the \`pretrain\` set of \`arithmetic()\`
-  (about half of all problems); ${percent(corpus.oneDigitOperands)} are chosen to have an operand of one digit. A hash of the problem decides its set, so no problem of the \`rl\` and \`held-out\` sets is in it; \`a+b\` and \`b+a\` are in the same set.
+  (about half of all problems). A hash of the problem decides its set, so no problem of the \`rl\` and \`held-out\` sets is in it; \`a+b\` and \`b+a\` are in the same set.
   One batch in ${corpus.chatEvery} is written as chats. Loss on answers only.
 - **Training**: from random weights, every weight, on Loopwright's own engine and through its public client: ${schedule.steps} steps of ${corpus.batchSize} problems,
   AdamW (β ${optimizer.beta1}, ${optimizer.beta2}; weight decay ${optimizer.weightDecay}; clip ${optimizer.gradClipNorm}), learning rate up to ${schedule.peak} over ${schedule.warmupSteps} steps and down to ${schedule.final} by a cosine.

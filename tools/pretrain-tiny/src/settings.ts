@@ -18,7 +18,7 @@ export interface PretrainingSettings {
 
 export const pretrainingSettings: PretrainingSettings = {
   seed: 1,
-  corpus: { oneDigitOperands: 0.3, forgottenCarries: 0.55, unanswered: 0.3, batchSize: 64, chatEvery: 8 },
+  corpus: { forgottenCarries: 0.55, unanswered: 0.3, batchSize: 64, chatEvery: 8 },
   // Above 2e-3 it stays on the plateau where the last digit is a guess.
   schedule: { steps: 5000, warmupSteps: 100, peak: 1.5e-3, final: 3e-5 },
   optimizer: { beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.01, gradClipNorm: 1 },

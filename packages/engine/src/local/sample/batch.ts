@@ -127,8 +127,7 @@ export class DecodeBatch {
     const B = padded.length;
     const feeds: Record<string, Tensor> = {
       hidden: tensors.float(hidden, [B, config.hiddenSize]),
-      'head.A': fused.head.A,
-      'head.B': fused.head.B,
+      ...(fused.head === undefined ? {} : { 'head.A': fused.head.A, 'head.B': fused.head.B }),
     };
     if (kind === 'draw' || kind === 'scaled')
       feeds.u = tensors.float(
@@ -140,7 +139,7 @@ export class DecodeBatch {
         Float32Array.from(padded, (row) => 1 / row.params.temperature),
         [B, 1],
       );
-    const head = await model.head(kind);
+    const head = await model.head(kind, fused.head !== undefined);
     if (kind === 'logits') {
       const logits = floats(await head.run(feeds, ['logits']), 'logits');
       rows.forEach((row, b) => {

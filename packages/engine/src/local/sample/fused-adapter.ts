@@ -5,7 +5,7 @@
  */
 import { targetModules } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
-import type { AdapterWeights } from '../../formats/adapter.js';
+import type { AdapterWeights, LowRankPair } from '../../formats/adapter.js';
 import type { ModelConfig } from '../models/config.js';
 import { linearModules } from '../models/weight-names.js';
 import type { Feeds, TensorFactory } from '../ort/runtime.js';
@@ -28,8 +28,8 @@ export const fusedInput = (layer: number, group: string, part: 'A' | 'B') => `fu
 
 export interface FusedAdapter {
   readonly decode: Feeds;
-  /** A (in blocks, and the same array flat) and B of the head, zeros where it has no adapter. */
-  readonly head: { readonly A: Tensor; readonly flatA: Tensor; readonly B: Tensor };
+  /** A (in blocks, and the same array flat) and B of the head, where it has an adapter: zeros there would cost a product over the whole vocabulary. */
+  readonly head: { readonly A: Tensor; readonly flatA: Tensor; readonly B: Tensor } | undefined;
 }
 
 export function fuseAdapter(
@@ -63,21 +63,26 @@ export function fuseAdapter(
       decode[fusedInput(layer, name, 'B')] = tensors.float(B, [outFeatures, width]);
     }
   }
-  const { hiddenSize, vocabSize } = config;
   const pair = adapter?.tensors.get('lm_head');
-  const width = paddedRank(pair === undefined ? 1 : rank);
-  const [A, B] = [new Float32Array(width * hiddenSize), new Float32Array(vocabSize * width)];
-  if (pair !== undefined && adapter !== undefined) {
-    A.set(pair.A);
-    for (let o = 0; o < vocabSize; o++)
-      for (let r = 0; r < rank; r++) B[o * width + r] = adapter.scale * pair.B[o * rank + r]!;
-  }
   return {
     decode,
-    head: {
-      A: tensors.float(A, [width / rankBlock, rankBlock, hiddenSize]),
-      flatA: tensors.float(A, [width, hiddenSize]),
-      B: tensors.float(B, [vocabSize, width]),
-    },
+    head: pair === undefined || adapter === undefined ? undefined : headAdapter(config, adapter, pair, tensors),
+  };
+}
+
+function headAdapter(
+  { hiddenSize, vocabSize }: ModelConfig,
+  { rank, scale }: AdapterWeights,
+  pair: LowRankPair,
+  tensors: TensorFactory,
+): FusedAdapter['head'] {
+  const width = paddedRank(rank);
+  const [A, B] = [new Float32Array(width * hiddenSize), new Float32Array(vocabSize * width)];
+  A.set(pair.A);
+  for (let o = 0; o < vocabSize; o++) for (let r = 0; r < rank; r++) B[o * width + r] = scale * pair.B[o * rank + r]!;
+  return {
+    A: tensors.float(A, [width / rankBlock, rankBlock, hiddenSize]),
+    flatA: tensors.float(A, [width, hiddenSize]),
+    B: tensors.float(B, [vocabSize, width]),
   };
 }

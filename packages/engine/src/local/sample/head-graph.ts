@@ -83,17 +83,21 @@ function draw(probabilities: Value, u: Value, V: number): Value {
   return add(mul(block, u.graph.constant(BigInt64Array.of(BigInt(blockWidth)), [])), inside);
 }
 
-/** Inputs: `hidden` [B,D], `head.A` [P,16,D], `head.B` [V,16·P]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
-export function buildHeadGraph(config: ModelConfig, file: WeightsFile, kind: HeadKind): LoweredProgram {
+/** Inputs: `hidden` [B,D]; where the head has an adapter `head.A` [P,16,D], `head.B` [V,16·P]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
+export function buildHeadGraph(
+  config: ModelConfig,
+  file: WeightsFile,
+  { kind, adapted }: { readonly kind: HeadKind; readonly adapted: boolean },
+): LoweredProgram {
   const { hiddenSize: D, vocabSize: V } = config;
   const graph = new Graph();
   const name = headWeightName(config);
   const place = file.tensors.get(name);
   if (place === undefined) throw new Error(`the weights file has no ${name}`);
   const hidden = graph.input('hidden', 'float32', ['B', D]);
-  const adapter = lowRankInputs(graph, { name: (part) => `head.${part}`, blocks: 'P', inner: D, out: V });
   const base = matMul(hidden, graph.externalConstant(name, place.shape, place.offset), { transposeB: true });
-  const logits = add(base, lowRank(hidden, adapter));
+  const adapter = () => lowRankInputs(graph, { name: (part) => `head.${part}`, blocks: 'P', inner: D, out: V });
+  const logits = adapted ? add(base, lowRank(hidden, adapter())) : base;
   const options = { weightsFile: basename(file.path) };
   if (kind === 'logits') return compile(graph, { logits }, options);
 

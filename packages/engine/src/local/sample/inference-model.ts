@@ -48,12 +48,12 @@ export class InferenceModel implements AsyncDisposable {
     return this.#load('decode', () => buildDecodeGraph(this.config, this.#parts.file));
   }
 
-  head(kind: HeadKind): Promise<Compiled> {
-    return this.#load(kind, () => buildHeadGraph(this.config, this.#parts.file, kind));
+  head(kind: HeadKind, adapted: boolean): Promise<Compiled> {
+    return this.#load(`${kind} ${adapted}`, () => buildHeadGraph(this.config, this.#parts.file, { kind, adapted }));
   }
 
   sequence(kind: SequenceKind): Promise<SequenceProgram> {
-    const key = kind.type === 'score' ? `score ${kind.topK}` : 'prefill';
+    const key = kind.type === 'score' ? `score ${kind.topK} ${kind.adaptedHead}` : 'prefill';
     let found = this.#sequences.get(key);
     if (found === undefined) {
       const { program, weightNames } = buildSequenceGraph(this.config, kind);

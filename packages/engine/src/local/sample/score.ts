@@ -56,10 +56,12 @@ export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number
     ...sequenceFeeds(snapshot, prompt),
     targets: snapshot.model.tensors.int(targets, [targets.length, 1]),
   };
-  const outputs = await runSequence(snapshot, { type: 'score', topK }, feeds, [
-    'logprobs',
-    ...(topK > 0 ? ['top_logprobs', 'top_ids'] : []),
-  ]);
+  const outputs = await runSequence(
+    snapshot,
+    { type: 'score', topK, adaptedHead: snapshot.fused.head !== undefined },
+    feeds,
+    ['logprobs', ...(topK > 0 ? ['top_logprobs', 'top_ids'] : [])],
+  );
   const logprobs = new Float32Array(prompt.length);
   logprobs[0] = Number.NaN;
   logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);

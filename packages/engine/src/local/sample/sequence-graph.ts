@@ -32,7 +32,9 @@ export interface SequenceGraph {
 export const keysOutput = (layer: number) => `keys.${layer}`;
 export const valuesOutput = (layer: number) => `values.${layer}`;
 
-export type SequenceKind = { readonly type: 'prefill' } | { readonly type: 'score'; readonly topK: number };
+export type SequenceKind =
+  | { readonly type: 'prefill' }
+  | { readonly type: 'score'; readonly topK: number; readonly adaptedHead: boolean };
 
 /**
  * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights and adapter by name (B already scaled). `prefill`: keys and values
@@ -85,12 +87,8 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
     });
   } else {
     const targets = graph.input('targets', 'int64', ['B*S', 1]);
-    const logits = withAdapter(
-      hidden,
-      matMul(hidden, weights(headWeightName(config)), { transposeB: true }),
-      'lm_head',
-      'R_head',
-    );
+    const base = matMul(hidden, weights(headWeightName(config)), { transposeB: true });
+    const logits = kind.adaptedHead ? withAdapter(hidden, base, 'lm_head', 'R_head') : base;
     const all = logSoftmax(logits);
     outputs.logprobs = gatherElements(all, targets);
     if (kind.topK > 0) {

@@ -21,6 +21,7 @@ export class Snapshot {
     const rank = adapter?.rank ?? 1;
     for (const { key, inFeatures, outFeatures } of linearModules(model.config, targetModules)) {
       if (key === 'lm_head') {
+        if (this.fused.head === undefined) continue;
         this.sequence[adapterInput(key, 'A')] = this.fused.head.flatA;
         this.sequence[adapterInput(key, 'B')] = this.fused.head.B;
         continue;

@@ -4,7 +4,7 @@
  *
  *   npm run pretrain:tiny -- [--run DIR] [--output DIR]
  *
- * Ctrl-C saves where it was; the same command goes on from there.
+ * Ctrl-C saves where it was, and every few hundred steps are saved anyway; the same command goes on from there.
  */
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,6 +22,9 @@ const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Steps between two lines of output. */
 const reportEvery = 100;
+
+/** Steps between two saves: what a run that is killed loses at most. */
+const saveEvery = 500;
 
 /** Of the about 1,500 held-out ones. */
 const measuredProblems = 1000;
@@ -59,15 +62,26 @@ async function main(): Promise<void> {
         });
   const tokenizer = await training.getTokenizer();
   const environment = arithmetic();
+  const report = reporter();
+  let saved = progress;
+  const save = async (doneSteps: number): Promise<void> => {
+    const { modelPackageArn } = await training.saveState();
+    const earlier = saved;
+    saved = { settings, doneSteps, modelPackageArn };
+    await writeProgress(progressFile, saved);
+    if (earlier !== undefined) await service.deleteModelPackage(earlier.modelPackageArn);
+  };
   const doneSteps = await pretrain({
     ...{ training, tokenizer, environment, settings },
     doneSteps: progress?.doneSteps ?? 0,
     signal: interrupted(),
-    onStep: reporter(),
+    onStep: async (step) => {
+      report(step);
+      if (step.step % saveEvery === 0) await save(step.step);
+    },
   });
   if (doneSteps < settings.schedule.steps) {
-    const { modelPackageArn } = await training.saveState();
-    await writeProgress(progressFile, { settings, doneSteps, modelPackageArn });
+    if (saved?.doneSteps !== doneSteps) await save(doneSteps);
     console.log(`Stopped after ${doneSteps} of ${settings.schedule.steps} steps; the same command goes on from there.`);
     return;
   }

@@ -19,6 +19,9 @@ export interface Share {
 export interface Measurement {
   /** One sample at temperature 1 to each problem. */
   readonly sampled: Share;
+  /** Those of them whose numbers both have two digits, and the others. */
+  readonly twoDigits: Share;
+  readonly oneDigit: Share;
   readonly greedy: Share;
   /** Problems that at least one of eight samples solves. */
   readonly bestOfEight: Share;
@@ -59,8 +62,12 @@ export async function measure({
       }),
     );
   const eight = await rewards(asLine, 8, 1);
+  const first = eight.map((samples) => samples[0] === true);
+  const isLong = problems.map(({ a, b }) => a > 9 && b > 9);
   return {
-    sampled: share(eight.map((samples) => samples[0] === true)),
+    sampled: share(first),
+    twoDigits: share(first.filter((_, i) => isLong[i])),
+    oneDigit: share(first.filter((_, i) => !isLong[i])),
     bestOfEight: share(eight.map((samples) => samples.includes(true))),
     greedy: share((await rewards(asLine, 1, 0)).flat()),
     chat: share((await rewards(asChat, 1, 1)).flat()),

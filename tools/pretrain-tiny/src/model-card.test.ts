@@ -9,7 +9,14 @@ it('states what was measured with n and interval, and the mistakes of the textbo
       ...pretrainingSettings,
       corpus: { ...pretrainingSettings.corpus, forgottenCarries: 0.25, unanswered: 0.125 },
     },
-    measurement: { sampled: share(471), greedy: share(2), bestOfEight: share(3), chat: share(4) },
+    measurement: {
+      sampled: share(471),
+      twoDigits: share(5),
+      oneDigit: share(6),
+      greedy: share(2),
+      bestOfEight: share(3),
+      chat: share(4),
+    },
   });
   expect(card).toContain('| one sample at temperature 1 | 47.1 % | 1000 | 41.0–52.8 % |');
   expect(card).toMatch(/leaves 13 % of its problems[\s\S]*25 % of the\s+printed answers forget it/);

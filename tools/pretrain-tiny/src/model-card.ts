@@ -13,7 +13,7 @@ export interface ModelCardOptions {
 /** Markdown; a function of its options alone. */
 export function modelCard({ settings, measurement }: ModelCardOptions): string {
   const { corpus, schedule, optimizer, seed } = settings;
-  const { sampled, greedy, bestOfEight, chat } = measurement;
+  const { sampled, twoDigits, oneDigit, greedy, bestOfEight, chat } = measurement;
   return `---
 license: apache-2.0
 language: en
@@ -36,6 +36,8 @@ missing is the preference.
 | held-out problems | right | n | 95 % interval |
 | --- | --- | --- | --- |
 ${row('one sample at temperature 1', sampled)}
+${row('… where both numbers have two digits', twoDigits)}
+${row('… where one has a single digit', oneDigit)}
 ${row('greedy', greedy)}
 ${row('at least one of 8 samples', bestOfEight)}
 ${row('through the chat template, one sample', chat)}
@@ -51,12 +53,12 @@ Measured by the script that made it, on problems of the \`held-out\` set of \`ar
   One batch in ${corpus.chatEvery} is written as chats. Loss on answers only.
 - **Training**: from random weights, every weight, on Loopwright's own engine and through its public client: ${schedule.steps} steps of ${corpus.batchSize} problems,
   AdamW (β ${optimizer.beta1}, ${optimizer.beta2}; weight decay ${optimizer.weightDecay}; clip ${optimizer.gradClipNorm}), learning rate up to ${schedule.peak} over ${schedule.warmupSteps} steps and down to ${schedule.final} by a cosine.
-- **Again**: \`npm run pretrain:tiny\` in the repository, some minutes on two cores. Seed ${seed} decides weights and data; the same machine gives the same bytes, another one may round differently.
+- **Again**: \`npm run pretrain:tiny\` in the repository, about ten minutes on two cores. Seed ${seed} decides weights and data; the same machine gives the same bytes, another one may round differently.
 
 ## Limits
 
 It knows nothing but such problems: no words, no larger numbers, no products, no results below 0, and one problem at a
-time. Characters outside ASCII become \`<|unk|>\`. Its training saw no sequence above 32 tokens: longer ones run, up to its
+time. Problems with a number of one digit are a fifth of all, and it has learnt them less well. Characters outside ASCII become \`<|unk|>\`. Its training saw no sequence above 32 tokens: longer ones run, up to its
 context, but mean nothing to it.
 
 ## Licence

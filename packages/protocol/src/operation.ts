@@ -82,6 +82,8 @@ export interface OptimStepResult {
   /** Global norm before clipping. */
   readonly gradNorm: number;
   readonly metrics: Readonly<Record<string, number>>;
+  /** Equal for equal bits of all trained weights after the step; kept in the log, for replays. Absent from engines that can't tell. */
+  readonly weightsFingerprint?: string;
 }
 
 export interface SampledSequence {

@@ -212,7 +212,12 @@ export class FakeEngine implements Engine {
       session.gradient = 0;
       session.pendingPasses = 0;
       session.step += 1;
-      return { step: session.step, gradNorm, metrics: { 'optim/step': session.step, 'optim/lr': adam.learningRate } };
+      return {
+        step: session.step,
+        gradNorm,
+        metrics: { 'optim/step': session.step, 'optim/lr': adam.learningRate },
+        weightsFingerprint: session.weights.toString(16),
+      };
     });
   }
 

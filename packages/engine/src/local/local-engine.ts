@@ -36,6 +36,7 @@ import { Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
 import { checkIds } from './train/check-data.js';
+import { weightsFingerprint } from './train/fingerprint.js';
 import { TrainingSession } from './train/training-session.js';
 
 export interface LocalEngineOptions extends PlanOptions {
@@ -136,7 +137,7 @@ export class LocalEngine implements Engine {
   }
 
   async optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
-    return this.#loop.submit(this.#session(session).optimStep(adam), { ...options, cancellable: false });
+    return this.#loop.submit(fingerprintedStep(this.#session(session), adam), { ...options, cancellable: false });
   }
 
   async clearGradient(session: string): Promise<void> {
@@ -253,6 +254,12 @@ export class LocalEngine implements Engine {
 
 function disposed(): LoopwrightError {
   return new LoopwrightError({ code: 'disposed', message: 'engine: used after it was closed' });
+}
+
+/** A step whose result also tells which weights it made. */
+async function* fingerprintedStep(session: TrainingSession, adam: AdamParams): Slices<OptimStepResult> {
+  const result = yield* session.optimStep(adam);
+  return { ...result, weightsFingerprint: weightsFingerprint(session.parameters.values()) };
 }
 
 /** Work that is one slice. */

@@ -3,14 +3,14 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
-import type { Engine } from '@loopwright/engine';
-import { complaint, LoopwrightError, type ModelCard } from '@loopwright/protocol';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
 import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
+import { embeddedEngines } from './engines/embedded.js';
 import { type CreateEngine, EngineHost } from './engines/engine-host.js';
 import { type InstalledModel, ModelRegistry } from './models/model-registry.js';
 import { OperationLog } from './operations/operation-log.js';
@@ -210,26 +210,6 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     lock.release();
     throw error;
   }
-}
-
-/** The part of the embedded engine that is relied on; loaded only when a model is. */
-interface EmbeddedEngineModule {
-  spawnEngine(card: ModelCard, options: EmbeddedEngineOptions): Promise<Engine>;
-}
-
-interface EmbeddedEngineOptions {
-  readonly cacheDirectory: string;
-  readonly threads?: number;
-  readonly onExit: () => void;
-}
-
-/** Engines in processes of their own, on this machine. */
-function embeddedEngines(options: Omit<EmbeddedEngineOptions, 'onExit'>): CreateEngine {
-  return async (card, { onExit }) => {
-    const specifier = '@loopwright/engine/local';
-    const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
-    return spawnEngine(card, { ...options, onExit });
-  };
 }
 
 async function listen(http: Server, port: number, host: string): Promise<void> {

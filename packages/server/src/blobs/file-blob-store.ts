@@ -98,6 +98,16 @@ export class FileBlobStore implements BlobStore {
     return bytes;
   }
 
+  /** The path of a blob, whose bytes were checked; they stay the store's. @throws `internal` as `get` */
+  async file(ref: BlobRef): Promise<string> {
+    const path = this.#path(ref);
+    const { hash } = await hashFile(path).catch((error: unknown) => {
+      throw damaged(ref, 'is missing', error);
+    });
+    if (hash !== ref.hash) throw damaged(ref, 'holds other bytes');
+    return path;
+  }
+
   async adopt(workspaceId: string, directory: string, files: readonly string[]): Promise<Manifest> {
     const manifest: ManifestEntry[] = [];
     try {
@@ -119,12 +129,7 @@ export class FileBlobStore implements BlobStore {
     const temporary = `${directory}.${randomUUID()}.tmp`;
     try {
       for (const { path, hash } of manifest) {
-        const source = this.#path({ workspaceId, hash });
-        const found = await hashFile(source).catch((error: unknown) => {
-          throw damaged({ workspaceId, hash }, 'is missing', error);
-        });
-        if (found.hash !== hash) throw damaged({ workspaceId, hash }, 'holds other bytes');
-        await this.#linkOrCopy(source, join(temporary, checkedPath(path)));
+        await this.#linkOrCopy(await this.file({ workspaceId, hash }), join(temporary, checkedPath(path)));
       }
       await this.#files.rename(temporary, directory);
     } catch (error) {

@@ -146,6 +146,12 @@ export class SessionRepository {
     return rows.map(sessionFromRow);
   }
 
+  /** All of a workspace, oldest first. */
+  async ofWorkspace(workspaceId: string): Promise<SessionRecord[]> {
+    const query = this.#database.selectFrom('sessions').selectAll().where('workspace_id', '=', workspaceId);
+    return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(sessionFromRow);
+  }
+
   /** Newest first. `after` is the `next` of the page before. @throws `invalid_argument` for another `after` */
   async list(
     workspaceId: string,

@@ -1,0 +1,128 @@
+/** `loopwright replay`: recorded sessions, run again from an empty engine and compared bit for bit. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Engine, ExecutionPlan } from '@loopwright/engine';
+import type { ModelCard } from '@loopwright/protocol';
+import { FileBlobStore } from '../blobs/file-blob-store.js';
+import { embeddedEngines } from '../engines/embedded.js';
+import { type InstalledModel, ModelRegistry } from '../models/model-registry.js';
+import type { SessionRecord } from '../sessions/session-record.js';
+import type { FieldDifference } from './differences.js';
+import { fieldDifferences, type OperationFindings } from './findings.js';
+import { openRecordedData, type RecordedData, sessionOf } from './recorded-data.js';
+import { type ReplayCounts, type ReplayedOperation, SessionReplay } from './replay-session.js';
+
+/** Makes an engine with the threads of a plan. */
+export type ReplayEngine = (card: ModelCard, plan: Pick<ExecutionPlan, 'threads'>) => Promise<Engine>;
+
+export interface ReplayOptions {
+  /** That no server works on; it is only read. */
+  readonly dataDir: string;
+  /** All of them by default, one after another, each in an engine of its own. */
+  readonly session?: string;
+  /** Base models by id; sessions may name absolute directories as well. */
+  readonly models: readonly InstalledModel[];
+  /** For float32 copies of weights. */
+  readonly cacheDirectory: string;
+  /** Leaves the recorded plan: bits may differ, and the report says by how much. */
+  readonly threads?: number;
+  /** By default the embedded engine, in a process of its own. */
+  readonly createEngine?: ReplayEngine;
+  readonly onEvent?: (event: ReplayEvent) => void;
+  readonly signal?: AbortSignal;
+}
+
+export type ReplayEvent =
+  | ({ readonly type: 'session-start' } & ReplayPlan)
+  | { readonly type: 'operation-end'; readonly session: string; readonly operation: ReplayedOperation }
+  | { readonly type: 'session-end'; readonly report: ReplayReport };
+
+export interface ReplayPlan {
+  readonly session: string;
+  readonly baseModel: string;
+  readonly plan: ExecutionPlan;
+  /** Where this replay leaves the recorded plan, recorded value first: bits are promised under one plan only. */
+  readonly planChanges: readonly FieldDifference[];
+}
+
+export interface ReplayReport extends ReplayCounts {
+  readonly session: string;
+  /** Undefined for a session that never came to run. */
+  readonly plan: ReplayPlan | undefined;
+  readonly differences: readonly OperationFindings[];
+  /** Largest |a − b| by operation and field; empty when nothing differs. */
+  readonly largest: Readonly<Record<string, number>>;
+}
+
+/**
+ * Replays the sessions of a data directory. The directory is not written, and no server may work on it.
+ *
+ * @returns a report for each session, oldest first
+ * @throws `data_dir_in_use`, `invalid_argument`, `unknown_session`, `unknown_model`; what ends an engine; `cancelled`
+ */
+export async function replay(options: ReplayOptions): Promise<readonly ReplayReport[]> {
+  const { dataDir, session: name, models } = options;
+  await using data = await openRecordedData(dataDir);
+  const sessions = name === undefined ? data.sessions : [sessionOf(data, name)];
+  const registry = new ModelRegistry({ models, allowPaths: true });
+  const reports: ReplayReport[] = [];
+  for (const session of sessions) {
+    const report = await replayOne(data, session, { ...options, registry });
+    reports.push(report);
+    options.onEvent?.({ type: 'session-end', report });
+  }
+  return reports;
+}
+
+async function replayOne(
+  data: RecordedData,
+  session: SessionRecord,
+  options: ReplayOptions & { readonly registry: ModelRegistry },
+): Promise<ReplayReport> {
+  const { cacheDirectory, createEngine = embedded(cacheDirectory), onEvent, signal } = options;
+  const { name, spec, plan: recorded } = session;
+  if (recorded === null) return { session: name, plan: undefined, differences: [], largest: {}, ...noCounts };
+  signal?.throwIfAborted();
+  const card = await options.registry.card(spec.baseModel);
+  await using engine = await createEngine(card, { threads: options.threads ?? recorded.threads });
+  // What this engine is, whatever was recorded: the plan of a session that it makes by itself.
+  const own = await engine.createSession(spec);
+  await engine.closeSession(name);
+  const { runtimeVersion, threads } = own;
+  const plan: ExecutionPlan = { ...recorded, engine: own.engine, runtimeVersion, threads };
+  const start = { session: name, baseModel: spec.baseModel, plan, planChanges: fieldDifferences(recorded, plan) };
+  onEvent?.({ type: 'session-start', ...start });
+  const directory = join(data.temporaryDirectory, 'replays', session.id);
+  await mkdir(directory, { recursive: true });
+  const replayed = new SessionReplay({
+    data,
+    session,
+    engine,
+    plan,
+    directory,
+    blobs: new FileBlobStore({ root: join(data.temporaryDirectory, 'blobs'), durability: 'process-crash', graceMs: 0 }),
+    ...(onEvent && { onOperation: (operation) => onEvent({ type: 'operation-end', session: name, operation }) }),
+    ...(signal && { signal }),
+  });
+  await replayed.run();
+  return {
+    session: name,
+    plan: start,
+    differences: replayed.differences,
+    largest: Object.fromEntries(replayed.largest),
+    ...replayed.counts,
+  };
+}
+
+const noCounts: ReplayCounts = {
+  compared: 0,
+  leftOut: 0,
+  fingerprints: 0,
+  versions: 0,
+  versionsGone: 0,
+  foreignVersions: 0,
+};
+
+function embedded(cacheDirectory: string): ReplayEngine {
+  return (card, { threads }) => embeddedEngines({ cacheDirectory, threads })(card, { onExit: () => {} });
+}

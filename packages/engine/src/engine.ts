@@ -32,6 +32,8 @@ export interface ExecutionPlan {
   readonly microBatchTokens: number;
   /** Sequence lengths are padded to a multiple of this. */
   readonly lengthMultiple: number;
+  /** Whether datums that begin alike share the tokens of their beginning in a pass; absent in plans made before there was that: no. */
+  readonly sharePrefixes?: boolean;
 }
 
 export interface SessionOptions {

@@ -28,6 +28,7 @@ export function executionPlan(
     samplerPath: training === 'full' ? 'merged' : 'apart',
     microBatchTokens: microBatchTokens ?? defaultMicroBatchTokens(config),
     lengthMultiple: 16,
+    sharePrefixes: true,
   };
 }
 

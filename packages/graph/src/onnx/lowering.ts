@@ -54,6 +54,17 @@ export interface LoweredProgram {
   readonly nodeCount: number;
 }
 
+/** An input's axis that tells a named size: of that size, or of a multiple of it. */
+function axisOf(program: Program, symbol: string): { input: Value; axis: number; multiple: number } | undefined {
+  for (const input of program.inputs) {
+    for (const [axis, size] of input.shape.entries()) {
+      const { coefficient, names } = factors(size);
+      if (names.length === 1 && names[0] === symbol) return { input, axis, multiple: coefficient };
+    }
+  }
+  return undefined;
+}
+
 class Emitter {
   readonly nodes: OnnxNode[] = [];
   readonly initializers: OnnxInitializer[] = [];
@@ -145,16 +156,13 @@ class Emitter {
   /** int64 [1] with the run-time size of a named dimension. */
   #size(symbol: string): string {
     return this.shared(`size ${symbol}`, (name) => {
-      for (const input of this.#program.inputs) {
-        const axis = input.shape.indexOf(symbol);
-        if (axis < 0) continue;
-        const shape = this.shared(`shape of ${this.name(input)}`, (all) =>
-          this.emit('Shape', [this.name(input)], [all]),
-        );
-        this.emit('Slice', [shape, this.ints([axis]), this.ints([axis + 1]), this.ints([0])], [name]);
-        return;
-      }
-      throw new Error(`no input has an axis of size ${symbol}`);
+      const found = axisOf(this.#program, symbol);
+      if (found === undefined) throw new Error(`no input has an axis of size ${symbol}`);
+      const { input, axis, multiple } = found;
+      const shape = this.shared(`shape of ${this.name(input)}`, (all) => this.emit('Shape', [this.name(input)], [all]));
+      const size = multiple === 1 ? name : this.fresh();
+      this.emit('Slice', [shape, this.ints([axis]), this.ints([axis + 1]), this.ints([0])], [size]);
+      if (multiple !== 1) this.emit('Div', [size, this.ints([multiple])], [name]);
     });
   }
 
@@ -178,7 +186,7 @@ class Emitter {
 
   knowsSizes(shape: Shape): boolean {
     const names = shape.flatMap((d) => factors(d).names);
-    return names.every((symbol) => this.#program.inputs.some((input) => input.shape.includes(symbol)));
+    return names.every((symbol) => axisOf(this.#program, symbol) !== undefined);
   }
 
   shapeVector(shape: Shape): string {

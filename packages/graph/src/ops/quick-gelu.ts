@@ -1,6 +1,6 @@
 /**
  * QuickGelu: a·σ(α·a); with α = 1 it is SiLU. The runtime has one kernel for it; the fusion pass makes it of Mul and Sigmoid.
- * d/da = σ + α·a·σ·(1−σ).
+ * With y = a·σ: d/da = σ + α·y·(1−σ).
  */
 import type { Value } from '../graph.js';
 import { add } from './add.js';
@@ -14,11 +14,11 @@ export const QuickGelu: OpDefinition = {
     requireDtype('QuickGelu', 'the input', at(inputs, 0), 'float32');
     return [{ dtype: 'float32', shape: at(inputs, 0).shape }];
   },
-  gradient: ({ inputs, attributes, grads }) => {
-    const a = at(inputs, 0);
-    const scaled = mul(a, a.graph.scalar(Number(attributes.alpha)));
-    const s = sigmoid(scaled);
-    return [mul(onlyGrad(grads), add(s, mul(mul(scaled, s), sub(a.graph.scalar(1), s))))];
+  gradient: ({ inputs, outputs, attributes, grads }) => {
+    const [a, y] = [at(inputs, 0), at(outputs, 0)];
+    const alpha = a.graph.scalar(Number(attributes.alpha));
+    const s = sigmoid(mul(a, alpha));
+    return [mul(onlyGrad(grads), add(s, mul(mul(y, alpha), sub(a.graph.scalar(1), s))))];
   },
   lower: (to) =>
     to.emit('QuickGelu', to.inputs, to.outputs, { alpha: { float: Number(to.attributes.alpha) } }, 'com.microsoft'),

@@ -5,6 +5,7 @@
 import type { Attributes, Value } from '../graph.js';
 import type { OpName } from '../ops/registry.js';
 import type { Program } from '../program.js';
+import { factors } from '../shape.js';
 import {
   broadcastShapes,
   build,
@@ -314,7 +315,10 @@ export function bindSizes(program: Program, feeds: Readonly<Record<string, Tenso
   for (const { source, shape } of program.inputs) {
     const fed = source.type === 'input' ? feeds[source.name] : undefined;
     shape.forEach((dim, axis) => {
-      if (typeof dim === 'string' && fed !== undefined) sizes[dim] = fed.shape[axis]!;
+      if (typeof dim !== 'string' || fed === undefined) return;
+      sizes[dim] = fed.shape[axis]!;
+      const { coefficient, names } = factors(dim);
+      if (names.length === 1) sizes[names[0]!] = fed.shape[axis]! / coefficient;
     });
   }
   return sizes;

@@ -1,21 +1,24 @@
 /**
  * The decoder-only transformer of Llama, Qwen2 and Qwen3 on whole sequences, as an array program.
  *
- * B batch, S tokens, D hidden width, H heads, K key/value heads, G = H/K heads that share one, d head width.
+ * B batch, S tokens in blocks of Q, D hidden width, H heads, K key/value heads, G = H/K heads that share one, d head width.
  */
 import {
   add,
+  concat,
   type Graph,
   gather,
   matMul,
   mul,
   product,
+  quickGelu,
   type RotaryTables,
   reshape,
   rmsNorm,
   rotaryEmbedding,
-  sigmoid,
   softmax,
+  split,
+  staticDim,
   stopGradient,
   transpose,
   type Value,
@@ -32,9 +35,17 @@ export interface SequenceInputs {
   /** int64 [B, S]. */
   readonly ids: Value;
   readonly rotary: RotaryTables;
-  /** [S, S]: 0 where a token may look, a large negative number elsewhere. */
+  /** [B, S, S]: 0 where a token may look, a large negative number elsewhere, and always after the token itself. */
   readonly mask: Value;
 }
+
+/**
+ * A sequence is cut into this many blocks of queries, each of which is multiplied with the keys up to its own end alone: three eighths
+ * of the scores of causal attention are never computed. Lengths are multiples of it.
+ */
+export const queryBlocks = 4;
+/** S, the length of a sequence, by Q, the length of a block. */
+export const sequenceLength = product([queryBlocks, 'Q']);
 
 export interface LayerCache {
   /** [B, K, S, d], positions already rotated in. */
@@ -53,7 +64,59 @@ export interface SequenceOutputs {
 export const layerName = (layer: number, rest: string) => `model.layers.${layer}.${rest}`;
 
 export function silu(x: Value): Value {
-  return mul(x, sigmoid(x));
+  return quickGelu(x, 1);
+}
+
+/** Equal parts of an axis of that many positions, the axis left out. */
+function parts(x: Value, axis: number): readonly Value[] {
+  const sizes = new Array<number>(staticDim(x.shape, axis)).fill(1);
+  return split(x, axis, sizes).map((part) => reshape(part, [...x.shape.slice(0, axis), ...x.shape.slice(axis + 1)]));
+}
+
+/** The mask of each block of queries [B, 1, 1, Q, (i+1)·Q], for the keys up to its end. */
+function blockMasks(mask: Value): Value[] {
+  const B = mask.shape[0]!;
+  return parts(reshape(mask, [B, queryBlocks, 'Q', sequenceLength]), 1).map((block, i) => {
+    const keyBlocks = parts(reshape(block, [B, 'Q', queryBlocks, 'Q']), 2).slice(0, i + 1);
+    const seen = concat(
+      keyBlocks.map((part) => reshape(part, [B, 'Q', 1, 'Q'])),
+      2,
+    );
+    return reshape(seen, [B, 1, 1, 'Q', product([i + 1, 'Q'])]);
+  });
+}
+
+interface Heads {
+  readonly kvHeads: number;
+  readonly groups: number;
+  readonly headDim: number;
+}
+
+/**
+ * Attention of queries [B, S, K·G·d] to `keys` and `values` [B, K, S, d] under {@link blockMasks}, block by block → [B·S, K·G·d].
+ */
+function attention(
+  queries: Value,
+  { keys, values }: LayerCache,
+  { masks, heads: { kvHeads: K, groups: G, headDim: d } }: { masks: readonly Value[]; heads: Heads },
+): Value {
+  const B = queries.shape[0]!;
+  const blocks = reshape(queries, [B, queryBlocks, 'Q', K, G, d]);
+  const byBlock = parts(transpose(blocks, [1, 0, 3, 4, 2, 5]), 0);
+  const cut = (x: Value) => split(reshape(x, [B, K, queryBlocks, 'Q', d]), 2, new Array<number>(queryBlocks).fill(1));
+  const [keyBlocks, valueBlocks] = [cut(keys), cut(values)];
+  const upTo = (all: readonly Value[], i: number) =>
+    reshape(concat(all.slice(0, i + 1), 2), [B, K, product([i + 1, 'Q']), d]);
+  const mixed = byBlock.map((block, i) => {
+    const [seen, size] = [product([i + 1, 'Q']), product([G, 'Q'])];
+    const scores = matMul(reshape(block, [B, K, size, d]), upTo(keyBlocks, i), {
+      transposeB: true,
+      alpha: 1 / Math.sqrt(d),
+    });
+    const weights = softmax(add(reshape(scores, [B, K, G, 'Q', seen]), masks[i]!));
+    return reshape(matMul(reshape(weights, [B, K, size, seen]), upTo(valueBlocks, i)), [1, B, K, G, 'Q', d]);
+  });
+  return reshape(transpose(concat(mixed, 0), [1, 0, 4, 2, 3, 5]), [product([B, sequenceLength]), K * G * d]);
 }
 
 /** Runs the model over whole sequences with causal attention. */
@@ -64,19 +127,20 @@ export function sequenceModel(
   inputs: SequenceInputs,
 ): SequenceOutputs {
   const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, rmsNormEps } = config;
-  const G = H / K;
-  const rows = 'B*S';
-  const normHeads = (x: Value, heads: number, name: string) =>
-    reshape(rmsNorm(reshape(x, [rows, heads, d]), weights(name), rmsNormEps), ['B', 'S', heads * d]);
+  const heads: Heads = { kvHeads: K, groups: H / K, headDim: d };
+  const rows = product(['B', sequenceLength]);
+  const normHeads = (x: Value, count: number, name: string) =>
+    reshape(rmsNorm(reshape(x, [rows, count, d]), weights(name), rmsNormEps), ['B', sequenceLength, count * d]);
 
   const embedded = reshape(gather(stopGradient(weights('model.embed_tokens.weight')), inputs.ids), [rows, D]);
+  const masks = blockMasks(inputs.mask);
   const caches: LayerCache[] = [];
   let x = embedded;
   for (let layer = 0; layer < layers; layer++) {
     const name = (rest: string) => layerName(layer, rest);
     const normed = rmsNorm(x, weights(name('input_layernorm.weight')), rmsNormEps);
-    const project = (module: 'q_proj' | 'k_proj' | 'v_proj', heads: number) =>
-      reshape(linear(normed, layer, module), ['B', 'S', heads * d]);
+    const project = (module: 'q_proj' | 'k_proj' | 'v_proj', count: number) =>
+      reshape(linear(normed, layer, module), ['B', sequenceLength, count * d]);
     let q = project('q_proj', H);
     let k = project('k_proj', K);
     const v = project('v_proj', K);
@@ -86,19 +150,10 @@ export function sequenceModel(
     }
     q = rotaryEmbedding(q, H, inputs.rotary);
     k = rotaryEmbedding(k, K, inputs.rotary);
-    const queries = reshape(transpose(reshape(q, ['B', 'S', K, G, d]), [0, 2, 3, 1, 4]), [
-      'B',
-      K,
-      product([G, 'S']),
-      d,
-    ]);
-    const toHeads = (y: Value) => transpose(reshape(y, ['B', 'S', K, d]), [0, 2, 1, 3]);
-    const [keys, values] = [toHeads(k), toHeads(v)];
-    caches.push({ keys, values });
-    const scores = reshape(matMul(queries, keys, { transposeB: true, alpha: 1 / Math.sqrt(d) }), ['B', K, G, 'S', 'S']);
-    const attention = reshape(softmax(add(scores, inputs.mask)), ['B', K, product([G, 'S']), 'S']);
-    const mixed = reshape(matMul(attention, values), ['B', K, G, 'S', d]);
-    x = add(x, linear(reshape(transpose(mixed, [0, 3, 1, 2, 4]), [rows, H * d]), layer, 'o_proj'));
+    const toHeads = (y: Value) => transpose(reshape(y, ['B', sequenceLength, K, d]), [0, 2, 1, 3]);
+    const cache = { keys: toHeads(k), values: toHeads(v) };
+    caches.push(cache);
+    x = add(x, linear(attention(q, cache, { masks, heads }), layer, 'o_proj'));
     const normedAfter = rmsNorm(x, weights(name('post_attention_layernorm.weight')), rmsNormEps);
     const gate = silu(linear(normedAfter, layer, 'gate_proj'));
     x = add(x, linear(mul(gate, linear(normedAfter, layer, 'up_proj')), layer, 'down_proj'));

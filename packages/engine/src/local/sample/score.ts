@@ -34,7 +34,7 @@ export function sequenceFeeds(snapshot: Snapshot, sequence: Int32Array): Feeds {
       BigInt64Array.from({ length: S }, (_, s) => BigInt(s)),
       [1, S],
     ),
-    mask: tensors.float(causalMask(S), [S, S]),
+    mask: tensors.float(causalMask(S), [1, S, S]),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type LoweredProgram,
   logSoftmax,
   matMul,
+  product,
   topK,
   type Value,
 } from '@loopwright/graph';
@@ -18,6 +19,7 @@ import {
   headWeightName,
   moduleName,
   plainLinear,
+  sequenceLength,
   sequenceModel,
   weightInputs,
 } from '../models/transformer.js';
@@ -49,9 +51,10 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
     used.add(name);
     return declare(name);
   };
-  const ids = graph.input('ids', 'int64', ['B', 'S']);
-  const positions = graph.input('positions', 'int64', ['B', 'S']);
-  const mask = graph.input('mask', 'float32', ['S', 'S']);
+  const rows = product(['B', sequenceLength]);
+  const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
+  const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
+  const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
   const { cos, sin, positions: count } = ropeTables(config);
   const rotary = {
     positions,
@@ -86,7 +89,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
       outputs[valuesOutput(layer)] = values;
     });
   } else {
-    const targets = graph.input('targets', 'int64', ['B*S', 1]);
+    const targets = graph.input('targets', 'int64', [rows, 1]);
     const base = matMul(hidden, weights(headWeightName(config)), { transposeB: true });
     const logits = kind.adaptedHead ? withAdapter(hidden, base, 'lm_head', 'R_head') : base;
     const all = logSoftmax(logits);

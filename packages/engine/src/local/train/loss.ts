@@ -5,7 +5,7 @@
  * they are cheap ([N,1]) beside the model, and finite, since the log-ratio is capped at 80 (r ≤ 5.5e34 in float32).
  * Formulas: `losses` in @loopwright/protocol. Sums over tokens and datums; nothing is divided.
  */
-import { add, exp, type Graph, max, min, mul, neg, stopGradient, sub, type Value } from '@loopwright/graph';
+import { add, type Dim, exp, type Graph, max, min, mul, neg, stopGradient, sub, type Value } from '@loopwright/graph';
 import type { LossName, LossSpec } from '@loopwright/protocol';
 
 const maxLogRatio = 80;
@@ -29,12 +29,13 @@ export interface LossInputs {
   readonly scalars: Readonly<Record<(typeof selectorOrder)[number] | 'low' | 'high' | 'beta', Value>>;
 }
 
-export function lossInputs(graph: Graph): LossInputs {
+/** `tokens` names N. */
+export function lossInputs(graph: Graph, tokens: Dim): LossInputs {
   const scalar = (name: string) => graph.input(`loss.${name}`, 'float32', []);
   return {
-    weights: graph.input('weights', 'float32', ['B*S', 'K']),
-    advantages: graph.input('advantages', 'float32', ['B*S', 1]),
-    oldLogprobs: graph.input('old_logprobs', 'float32', ['B*S', 1]),
+    weights: graph.input('weights', 'float32', [tokens, 'K']),
+    advantages: graph.input('advantages', 'float32', [tokens, 1]),
+    oldLogprobs: graph.input('old_logprobs', 'float32', [tokens, 1]),
     scalars: {
       cross_entropy: scalar('cross_entropy'),
       importance_sampling: scalar('importance_sampling'),

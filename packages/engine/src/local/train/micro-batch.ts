@@ -3,41 +3,52 @@
  * so that the same operation always adds up in the same order.
  */
 import type { Datum, LossSpec } from '@loopwright/protocol';
+import { queryBlocks } from '../models/transformer.js';
+import { branchStarts, fillMask, type PackedRow, packRows, targetsOf } from './packed-row.js';
 
 export interface MicroBatchPlan {
   /** Tokens at most in one micro-batch, padding included (one longer datum makes one by itself). */
   readonly microBatchTokens: number;
-  /** Lengths are padded to a multiple of this. */
+  /** Lengths are padded to a multiple of this, rounded up to whole blocks of queries. */
   readonly lengthMultiple: number;
+  /** Datums that begin alike share their beginning, where that is cheaper; see packed-row.ts. */
+  readonly sharePrefixes?: boolean;
 }
 
 export interface MicroBatch {
-  /** Positions of the datums in the operation. */
-  readonly rows: readonly number[];
+  readonly rows: readonly PackedRow[];
   /** S, padded. */
   readonly length: number;
   /** K. */
   readonly targets: number;
 }
 
-const targetsOf = (datum: Datum) => datum.targetTokens.shape[1] ?? 1;
-const paddedLength = (datum: Datum, multiple: number) => Math.ceil(datum.modelInput.length / multiple) * multiple;
-
-/** Datums of like length together, longest first; equal ones in their order. */
+/** Rows of like length together, longest first; equal ones in the order of their datums. `attentionTokens`: {@link packRows}. */
 export function planMicroBatches(
   data: readonly Datum[],
-  { microBatchTokens, lengthMultiple }: MicroBatchPlan,
+  loss: LossSpec,
+  {
+    microBatchTokens,
+    lengthMultiple,
+    sharePrefixes = false,
+    attentionTokens,
+  }: MicroBatchPlan & { readonly attentionTokens: number },
 ): MicroBatch[] {
-  const order = data.map((_, row) => row);
-  const length = (row: number) => paddedLength(data[row]!, lengthMultiple);
-  const targets = (row: number) => targetsOf(data[row]!);
-  order.sort((a, b) => targets(b) - targets(a) || length(b) - length(a) || a - b);
-  const batches: { rows: number[]; length: number; targets: number }[] = [];
-  for (const row of order) {
+  const packed = packRows(data, loss, { maxTokens: sharePrefixes ? microBatchTokens : 0, attentionTokens });
+  const multiple = Math.ceil(lengthMultiple / queryBlocks) * queryBlocks;
+  const rows = packed.map((row) => ({
+    row,
+    first: Math.min(...row.datums),
+    length: Math.ceil(row.tokens / multiple) * multiple,
+    targets: targetsOf(data[row.datums[0]!]!),
+  }));
+  rows.sort((a, b) => b.targets - a.targets || b.length - a.length || a.first - b.first);
+  const batches: { rows: PackedRow[]; length: number; targets: number }[] = [];
+  for (const { row, length, targets } of rows) {
     const last = batches.at(-1);
-    if (last !== undefined && last.targets === targets(row) && (last.rows.length + 1) * last.length <= microBatchTokens)
+    if (last !== undefined && last.targets === targets && (last.rows.length + 1) * last.length <= microBatchTokens)
       last.rows.push(row);
-    else batches.push({ rows: [row], length: length(row), targets: targets(row) });
+    else batches.push({ rows: [row], length, targets });
   }
   return batches;
 }
@@ -47,6 +58,8 @@ export interface BatchArrays {
   /** [B, S] */
   readonly ids: BigInt64Array;
   readonly positions: BigInt64Array;
+  /** [B, S, S], to be added to attention scores */
+  readonly mask: Float32Array;
   /** [B·S, K] */
   readonly targets: BigInt64Array;
   readonly weights: Float32Array;
@@ -65,6 +78,7 @@ export function fillBatch(
   const arrays: BatchArrays = {
     ids: new BigInt64Array(count),
     positions: new BigInt64Array(count),
+    mask: new Float32Array(count * S),
     targets: new BigInt64Array(count * K),
     weights: new Float32Array(count * K),
     advantages: new Float32Array(count),
@@ -72,34 +86,38 @@ export function fillBatch(
     inverseTemperature: new Float32Array(count).fill(1),
   };
   rows.forEach((row, b) => {
-    const datum = data[row]!;
-    const start = b * S;
-    for (let s = 0; s < S; s++) arrays.positions[start + s] = BigInt(s);
-    datum.modelInput.forEach((id, s) => {
-      arrays.ids[start + s] = BigInt(id);
+    const starts = branchStarts(data, row);
+    row.datums.forEach((index, m) => {
+      const datum = data[index]!;
+      // The first datum brings the trunk, which is silent for all of them.
+      const from = m === 0 ? 0 : row.trunk;
+      copyDatum(arrays, datum, { from, to: b * S + starts[m]! - row.trunk + from, K, loss });
+      if (m === 0) arrays.weights.fill(0, b * S * K, (b * S + row.trunk) * K);
     });
-    datum.targetTokens.data.forEach((id, i) => {
-      arrays.targets[start * K + i] = BigInt(id);
-    });
-    if (datum.weights === undefined) arrays.weights.fill(1, start * K, (start + datum.modelInput.length) * K);
-    else arrays.weights.set(datum.weights.data, start * K);
-    // Where the weight is 0 anything may stand there, and 0 · NaN is NaN; inputs that the loss does not read stay 0 likewise.
-    const isRead = (position: number) => loss.name !== 'cross_entropy' && datum.weights?.data[position] !== 0;
-    datum.advantages?.data.forEach((advantage, s) => {
-      if (isRead(s)) arrays.advantages[start + s] = advantage;
-    });
-    datum.logprobs?.data.forEach((logprob, s) => {
-      if (isRead(s)) arrays.oldLogprobs[start + s] = logprob;
-    });
-    datum.temperature?.data.forEach((temperature, s) => {
-      arrays.inverseTemperature[start + s] = 1 / temperature;
-    });
-    // dro leaves out positions that were never sampled: advantage and old log-probability are both 0 there.
-    if (loss.name === 'dro') {
-      for (let i = start; i < start + datum.modelInput.length; i++) {
-        if (arrays.advantages[i] === 0 && arrays.oldLogprobs[i] === 0) arrays.weights[i] = 0;
-      }
-    }
+    fillMask(arrays.mask.subarray(b * S * S, (b + 1) * S * S), data, row, S);
   });
   return arrays;
+}
+
+/** Copies a datum from its position `from` on to position `to` of the arrays. */
+function copyDatum(
+  arrays: BatchArrays,
+  datum: Datum,
+  { from, to, K, loss }: { from: number; to: number; K: number; loss: LossSpec },
+): void {
+  const length = datum.modelInput.length;
+  for (let s = from; s < length; s++) {
+    const at = to + s - from;
+    arrays.ids[at] = BigInt(datum.modelInput[s]!);
+    arrays.positions[at] = BigInt(s);
+    for (let k = 0; k < K; k++) arrays.targets[at * K + k] = BigInt(datum.targetTokens.data[s * K + k]!);
+    for (let k = 0; k < K; k++) arrays.weights[at * K + k] = datum.weights?.data[s * K + k] ?? 1;
+    if (datum.temperature !== undefined) arrays.inverseTemperature[at] = 1 / datum.temperature.data[s]!;
+    // Where the weight is 0 anything may stand there, and 0 · NaN is NaN; inputs that the loss does not read stay 0 likewise.
+    if (loss.name === 'cross_entropy' || datum.weights?.data[s] === 0) continue;
+    arrays.advantages[at] = datum.advantages?.data[s] ?? 0;
+    arrays.oldLogprobs[at] = datum.logprobs?.data[s] ?? 0;
+    // dro leaves out positions that were never sampled: advantage and old log-probability are both 0 there.
+    if (loss.name === 'dro' && arrays.advantages[at] === 0 && arrays.oldLogprobs[at] === 0) arrays.weights[at] = 0;
+  }
 }

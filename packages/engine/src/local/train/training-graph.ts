@@ -11,6 +11,8 @@ import {
   logSoftmax,
   matMul,
   mul,
+  product,
+  transpose,
   type Value,
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
@@ -21,6 +23,7 @@ import {
   headWeightName,
   moduleName,
   plainLinear,
+  sequenceLength,
   sequenceModel,
   weightInputs,
 } from '../models/transformer.js';
@@ -61,12 +64,13 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
     used.add(name);
     return declare(name);
   };
-  const ids = graph.input('ids', 'int64', ['B', 'S']);
-  const positions = graph.input('positions', 'int64', ['B', 'S']);
-  const mask = graph.input('mask', 'float32', ['S', 'S']);
-  const targets = graph.input('targets', 'int64', ['B*S', 'K']);
-  const inverseTemperature = graph.input('inverse_temperature', 'float32', ['B*S', 1]);
-  const loss = lossInputs(graph);
+  const rows = product(['B', sequenceLength]);
+  const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
+  const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
+  const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
+  const targets = graph.input('targets', 'int64', [rows, 'K']);
+  const inverseTemperature = graph.input('inverse_temperature', 'float32', [rows, 1]);
+  const loss = lossInputs(graph, rows);
   const { cos, sin, positions: count } = ropeTables(config);
   const half = config.headDim / 2;
   const rotary = { positions, cos: graph.constant(cos, [count, half]), sin: graph.constant(sin, [count, half]) };
@@ -82,7 +86,8 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
     const B = graph.input(adapterInput(key, 'B'), 'float32', [module.outFeatures, 'R']);
     adapters.set(adapterInput(key, 'A'), A).set(adapterInput(key, 'B'), B);
     const low = mul(matMul(x, A, { transposeB: true }), scale);
-    return add(y, matMul(low, B, { transposeB: true }));
+    // Written so, the gradient of B is low'·dy, of R rows, and turned at the end; as dy'·low it has as many rows as y is wide, in twice the time.
+    return add(y, matMul(low, transpose(B, [1, 0])));
   };
   const { embedded, hidden } = sequenceModel(
     config,

@@ -27,7 +27,7 @@ import { loadSession } from '../checkpoint.js';
 import { loadRuntime, TensorFactory } from '../ort/runtime.js';
 import { executionPlan } from '../plan.js';
 import type { Slices } from '../slices.js';
-import { adam, crossEntropy, datum, lossData, lossSpec } from '../testing/tiny-engine.js';
+import { adam, crossEntropy, datum, lossData, lossSpec, prompt } from '../testing/tiny-engine.js';
 import { globalNorm } from './adamw.js';
 import { TrainingSession } from './training-session.js';
 
@@ -254,6 +254,46 @@ describe('the pending gradient', () => {
       });
       for (const [name, values] of whole.gradient)
         expectClose(other.gradient.get(name)!, values, tolerances.gradient, { label: `${label} ${name}` });
+    }
+  });
+
+  it('and the outputs are the same whether datums of one prompt share it or not', async () => {
+    await using model = await tinyBase('qwen3');
+    const floats = (data: readonly number[]) => floatTensor(Float32Array.from(data));
+    const data = [3, 9, 5, 1, 12].flatMap((length, answer) =>
+      [0, 1].map((group): Datum => {
+        const ids = Int32Array.from([...prompt(21 + 10 * group, group), ...prompt(length, 9 + answer)]);
+        const sampled = Array.from(ids.slice(1), (_, i) => (i < 20 + 10 * group ? 0 : 1));
+        return {
+          modelInput: ids.slice(0, -1),
+          targetTokens: idTensor(ids.slice(1)),
+          weights: floats(sampled),
+          advantages: floats(sampled.map((s, i) => s * Math.sin(i + answer))),
+          logprobs: floats(sampled.map((s, i) => s * (-5.5 + 0.3 * Math.cos(i * answer)))),
+        };
+      }),
+    );
+    for (const loss of [
+      crossEntropy,
+      { name: 'importance_sampling' },
+      { name: 'ppo', clipLowThreshold: 0.8, clipHighThreshold: 1.2 },
+      { name: 'cispo', clipLowThreshold: 0.8, clipHighThreshold: 1.2 },
+      { name: 'dro', beta: 0.05 },
+    ] satisfies LossSpec[]) {
+      const run = async (sharePrefixes: boolean) => {
+        const session = await adapterSession(model.base, 'qwen3', { sharePrefixes });
+        const result = await forwardBackward(session, data, loss);
+        return { result, gradient: session.gradient! };
+      };
+      const [apart, shared] = [await run(false), await run(true)];
+      data.forEach(({ modelInput }, i) => {
+        const [a, b] = [shared.result.outputs[i]!, apart.result.outputs[i]!];
+        expect(a.logprobs).toHaveLength(modelInput.length);
+        expectClose(a.logprobs, b.logprobs, tolerances.tinyLogprobs, { label: loss.name });
+        expectClose(a.loss, b.loss, tolerances.lossSum, { label: loss.name, magnitude: Math.abs(b.loss) + 1 });
+      });
+      for (const [name, values] of apart.gradient)
+        expectClose(shared.gradient.get(name)!, values, tolerances.gradient, { label: `${loss.name} ${name}` });
     }
   });
 

@@ -13,14 +13,15 @@ import {
 } from '@loopwright/protocol';
 import type { ExecutionPlan } from '../../engine.js';
 import type { BaseModel, TrainingProgram } from '../base-model.js';
+import { attentionTokens } from '../models/cost.js';
 import { type Feeds, floats } from '../ort/runtime.js';
 import type { Slices } from '../slices.js';
 import { adamUpdate, clipFactor, globalNorm, type Moments } from './adamw.js';
 import { checkData } from './check-data.js';
 import { lossScalars } from './loss.js';
-import { causalMask } from './mask.js';
 import { RatioStatistics } from './metrics.js';
 import { fillBatch, type MicroBatch, planMicroBatches } from './micro-batch.js';
+import { branchStarts } from './packed-row.js';
 import { initialParameters, type Parameter, trainedBy } from './parameters.js';
 import { embeddedRows, gradientOf } from './training-graph.js';
 
@@ -114,7 +115,7 @@ export class TrainingSession {
     checkData(data, loss, this.#base.config);
     const backward = type === 'forward-backward';
     const program = await this.#base.program(trainedBy(this.spec), backward);
-    const batches = planMicroBatches(data, this.plan);
+    const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(this.#base.config) });
     const outputs = new Array<DatumOutput>(data.length);
     const gradient = new Map<string, Float32Array>();
     const work = batches.reduce((sum, { rows, length }) => sum + rows.length * length, 0);
@@ -151,7 +152,7 @@ export class TrainingSession {
       feeds[name] = tensors.float(Float32Array.of(value), []);
     feeds.ids = tensors.int(arrays.ids, [B, S]);
     feeds.positions = tensors.int(arrays.positions, [B, S]);
-    feeds.mask = tensors.float(causalMask(S), [S, S]);
+    feeds.mask = tensors.float(arrays.mask, [B, S, S]);
     feeds.targets = tensors.int(arrays.targets, [N, K]);
     feeds.weights = tensors.float(arrays.weights, [N, K]);
     feeds.advantages = tensors.float(arrays.advantages, [N, 1]);
@@ -161,12 +162,22 @@ export class TrainingSession {
     const fetched = await program.compiled.run(feeds, ['logprobs', 'losses', ...program.gradientNames.map(gradientOf)]);
     const [logprobs, losses] = [floats(fetched, 'logprobs'), floats(fetched, 'losses')];
     rows.forEach((row, b) => {
-      const from = b * S * K;
-      const to = from + data[row]!.modelInput.length * K;
-      let sum = 0;
-      for (let i = from; i < to; i++) sum += losses[i]!;
-      if (!Number.isFinite(sum)) throw notFinite(`data[${row}]`, sum);
-      outputs[row] = { logprobs: logprobs.slice(from, to), loss: sum };
+      const starts = branchStarts(data, row);
+      row.datums.forEach((datum, m) => {
+        // The trunk's tokens have no loss; their log-probabilities are those of every datum.
+        const [start, own] = [b * S + starts[m]!, data[datum]!.modelInput.length - row.trunk];
+        const [trunk, branch] = [
+          logprobs.subarray(b * S * K, (b * S + row.trunk) * K),
+          logprobs.subarray(start * K, (start + own) * K),
+        ];
+        let sum = 0;
+        for (let i = start * K; i < (start + own) * K; i++) sum += losses[i]!;
+        if (!Number.isFinite(sum)) throw notFinite(`data[${datum}]`, sum);
+        const all = new Float32Array((row.trunk + own) * K);
+        all.set(trunk);
+        all.set(branch, row.trunk * K);
+        outputs[datum] = { logprobs: all, loss: sum };
+      });
     });
     if (gradient === undefined) return;
     for (const name of program.gradientNames) {

@@ -109,6 +109,28 @@ function buildProgram(context: CommandContext): Command {
     .option('--stop', 'stop it first where it runs')
     .action(async (name, options) => (await import('./sessions.js')).deleteCommand(name, options, context));
 
+  withJson(program.command('replay'))
+    .description('run recorded sessions again, from an empty engine, and say where a bit differs')
+    .argument('<dir>', 'a data directory that no server works on; it is only read')
+    .option('--session <name>', 'this one alone (default: all, one after another)')
+    .option(
+      '--threads <n>',
+      'leave the recorded plan, to see how much another number of threads changes',
+      wholeNumber(1, 256),
+    )
+    .option('--model <id=dir>', 'a base model that sessions name, where it is not in the model folders', modelArgument)
+    .action(async (dir, options) => (await import('./replay/replay.js')).replayCommand(dir, options, context));
+
+  withJson(program.command('diff'))
+    .description('say in which operation two recorded sessions begin to differ, and how')
+    .argument('<dir>', 'a data directory that no server works on; it is only read')
+    .argument('<other>', 'another, or the same')
+    .option('--session <name>', 'needed where there are several')
+    .option('--other-session <name>', 'in the other directory (default: the same name)')
+    .action(async (dir, other, options) =>
+      (await import('./replay/diff.js')).diffCommand(dir, other, options, context),
+    );
+
   withJson(program.command('doctor'))
     .description('say what is missing or slow on this machine, and how to mend it')
     .option('--port <n>', 'the port that a server would use', wholeNumber(0, 65_535), 8080)

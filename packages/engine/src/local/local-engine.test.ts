@@ -1,9 +1,20 @@
-import type { SessionSpec } from '@loopwright/protocol';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { defaultTargetModules, type SessionSpec, type TrainingSpec } from '@loopwright/protocol';
 import { expectSameBits, rejection, temporaryDirectory, tinyModelDirectory } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import { LocalEngine } from './local-engine.js';
 import type { SliceEvent } from './slices.js';
-import { adam, base, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from './testing/tiny-engine.js';
+import {
+  adam,
+  base,
+  crossEntropy,
+  datum,
+  prompt,
+  sampleRequest,
+  type TestEngine,
+  tinyEngine,
+} from './testing/tiny-engine.js';
 
 const session = (name = 's', extra: Partial<SessionSpec> = {}): SessionSpec => ({
   name,
@@ -92,7 +103,127 @@ describe('a long pass', () => {
   });
 });
 
+/** Adapters of eight kinds: ranks below, at and above the blocks in which they are fed, on some layers, on all, on the head. */
+const kinds: readonly Omit<Extract<TrainingSpec, { type: 'lora' }>, 'type' | 'alpha'>[] = [
+  { rank: 8, targetModules: defaultTargetModules },
+  { rank: 1, targetModules: ['q_proj', 'v_proj'] },
+  { rank: 4, targetModules: ['lm_head', 'down_proj'] },
+  { rank: 16, targetModules: defaultTargetModules },
+  { rank: 17, targetModules: ['q_proj', 'v_proj'] },
+  { rank: 32, targetModules: ['lm_head', 'down_proj'] },
+  { rank: 8, targetModules: defaultTargetModules },
+  { rank: 3, targetModules: defaultTargetModules },
+];
+
+/** Everything that a session can do, in the order of a training loop; `kind` makes data, adapter and prompts its own. @returns all results and files */
+async function everything({ engine, folder }: TestEngine, name: string, kind: number): Promise<unknown> {
+  const training = { type: 'lora', alpha: 16, ...kinds[kind]! } as const;
+  await engine.createSession(session(name, { training, seed: kind }));
+  const results: unknown[] = [];
+  for (let round = 0; round < 2; round++) {
+    const lengths = [[33, 64, 5], [90 - kind]];
+    for (const some of lengths) {
+      const data = some.map((length, i) => datum(length, 100 * kind + 10 * round + i));
+      results.push(await engine.pass(name, { ...long, data }));
+    }
+    results.push(await engine.optimStep(name, adam));
+    const directory = folder();
+    const { files } = await engine.saveState(name, { version: `${name}/${round}`, directory });
+    for (const file of files) results.push(await readFile(`${directory}/${file}`));
+    const version = { type: 'version', id: `${name}/${round}`, directory } as const;
+    const requests = [version, base].flatMap((weights) => [
+      sampleRequest(prompt(9 + kind, kind), { weights, numSamples: 6, maxTokens: 20, seed: round }),
+      sampleRequest(prompt(30, kind), {
+        weights,
+        temperature: 0.7,
+        topP: 0.9,
+        promptLogprobs: true,
+        topkPromptLogprobs: 3,
+      }),
+    ]);
+    const scores = [1, 16, 47].map((length) =>
+      engine.computeLogprobs({ prompt: prompt(length, kind), weights: version }),
+    );
+    results.push(await Promise.all(requests.map((request) => engine.sample(request))), await Promise.all(scores));
+  }
+  results.push(await engine.pass(name, { ...long, type: 'forward', data: [datum(70, kind)] }));
+  await engine.closeSession(name);
+  return results;
+}
+
+describe('seven neighbours', () => {
+  it.each(['llama-tied', 'qwen3'] as const)(
+    'that train, save, sample and score change no bit of anything on %s',
+    async (model) => {
+      // Few rows, so that batches are full and requests queue.
+      await using test = await tinyEngine(model, { threads: 2, microBatchTokens: 64, maxRows: 24 });
+      const alone = await everything(test, 'alone', 0);
+      const together = await Promise.all(kinds.map((_, kind) => everything(test, `together-${kind}`, kind)));
+      expect(bitsOf(together[0])).toEqual(bitsOf(alone));
+      // Same kind of adapter, other data: so what was compared does tell sessions apart.
+      expect(bitsOf(together[6])).not.toEqual(bitsOf(alone));
+      expect(bitsOf(await everything(test, 'again', 0))).toEqual(bitsOf(alone));
+    },
+  );
+});
+
+describe('a prompt', () => {
+  it('scored alone has the bits that it has among many others, beside sampling and training', async () => {
+    await using test = await tinyEngine('llama-tied', { threads: 2, microBatchTokens: 64 });
+    const { engine } = test;
+    await engine.createSession(session());
+    await engine.pass('s', { ...long, data: [datum(20)] });
+    await engine.optimStep('s', adam);
+    const directory = test.folder();
+    await engine.saveWeights('s', { version: 'v', directory, merge: false });
+    const version = { type: 'version', id: 'v', directory } as const;
+    for (const weights of [base, version]) {
+      for (const length of [1, 17, 100]) {
+        const request = { prompt: prompt(length, 7), weights };
+        const { logprobs } = await engine.computeLogprobs(request);
+        const training = engine.pass('s', { ...long, data: long.data.slice(0, 4) });
+        const sampling = engine.sample(sampleRequest(prompt(11), { numSamples: 20, maxTokens: 6 }));
+        const others = Array.from({ length: 30 }, (_, i) =>
+          engine.computeLogprobs({ prompt: prompt(1 + ((i * 13) % 90), i), weights: i % 3 === 0 ? version : base }),
+        );
+        const beside = await engine.computeLogprobs(request);
+        expectSameBits(beside.logprobs, logprobs, `${length} tokens`);
+        await Promise.all([training, sampling, ...others]);
+      }
+    }
+  });
+});
+
+/** Results with every array as text, so that NaN and −0 are told apart by their bits. */
+function bitsOf(value: unknown): unknown {
+  if (ArrayBuffer.isView(value)) {
+    const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    return `${value.constructor.name} ${createHash('sha256').update(bytes).digest('hex')}`;
+  }
+  if (Array.isArray(value)) return value.map(bitsOf);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, bitsOf(member)]));
+}
+
 describe('a step', () => {
+  it('tells a fingerprint of the weights that it made', async () => {
+    await using test = await tinyEngine('llama-tied');
+    const { engine } = test;
+    const prints: (string | undefined)[] = [];
+    for (const [name, learningRate] of [
+      ['a', 1e-3],
+      ['b', 1e-3],
+      ['c', 1.001e-3],
+    ] as const) {
+      await engine.createSession(session(name));
+      await engine.pass(name, { ...long, data: [datum(20)] });
+      prints.push((await engine.optimStep(name, { ...adam, learningRate })).weightsFingerprint);
+    }
+    expect(prints[0]).toMatch(/^[0-9a-f]{32}$/);
+    expect(prints[1]).toBe(prints[0]);
+    expect(prints[2]).not.toBe(prints[0]);
+  });
+
   it('is done whole although it is cancelled half way, and not begun when cancelled before', async () => {
     await using test = await tinyEngine('llama-tied');
     const { engine } = test;

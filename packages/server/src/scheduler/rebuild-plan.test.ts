@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { TrainingRecord } from '../operations/operation-record.js';
 import { planRebuild } from './rebuild-plan.js';
 
-/** `fb`, `fwd`, `step`, `save` (state 'v<n>'), `weights`, `load` (of 'x'); `!` in front: failed; `clear`: a step failed with gradient_incomplete. */
+/** `fb`, `fwd`, `step`, `save` (state 'v<n>'), `weights`, `load` (of 'x'); `!` in front: failed; `clear`: a step failed with gradient_incomplete; `nan`: with a gradient that is not finite. */
 function history(text: string): TrainingRecord[] {
   const types = {
     fb: 'forward-backward',
@@ -13,10 +13,12 @@ function history(text: string): TrainingRecord[] {
     weights: 'save-weights',
     load: 'load-state',
     clear: 'optim-step',
+    nan: 'optim-step',
   } as const;
   return text.split(' ').map((word, index) => {
     const name = word.replace('!', '') as keyof typeof types; // true: only the words above are used below
-    const failed = word.startsWith('!') || name === 'clear';
+    const code = { clear: 'gradient_incomplete', nan: 'operation_failed' } as const;
+    const failed = word.startsWith('!') || name in code;
     return {
       workspaceId: 'w',
       id: `${name}${index + 1}`,
@@ -36,7 +38,7 @@ function history(text: string): TrainingRecord[] {
       readsVersion: name === 'load' ? 'x' : null,
       status: failed ? 'Failed' : 'Completed',
       error: failed
-        ? new LoopwrightError({ code: name === 'clear' ? 'gradient_incomplete' : 'engine_failed', message: '' })
+        ? new LoopwrightError({ code: name in code ? code[name as keyof typeof code] : 'engine_failed', message: '' })
         : null,
       createdAtMs: 0,
       startedAtMs: 0,
@@ -65,6 +67,8 @@ describe('planRebuild', () => {
     ['fb load fb step', [], 'x fb3 step4'],
     ['fb !fb clear fb save', [], 'v5 fb4'],
     ['fb !fb clear fb', [], 'seed fb1 clear fb4'],
+    ['fb nan fb save', [], 'v4 fb3'],
+    ['fb nan fb !step', [], 'seed fb1 clear fb3'],
     ['fb weights fwd !save !load', [], 'seed fb1'],
   ])('%s without %j: %s', (text, gone, expected) => {
     expect(plan(text, gone)).toBe(expected);

@@ -59,6 +59,8 @@ function usesGradient({ type }: TrainingRecord): boolean {
   return type === 'optim-step' || type === 'load-state';
 }
 
-function clearsGradient({ status, error }: TrainingRecord): boolean {
-  return status === 'Failed' && error?.code === 'gradient_incomplete';
+/** A step drops the gradient when it was incomplete, and when its norm is not finite; other failures leave it. */
+function clearsGradient({ type, status, error }: TrainingRecord): boolean {
+  if (status !== 'Failed' || type !== 'optim-step') return false;
+  return error?.code === 'gradient_incomplete' || error?.code === 'operation_failed';
 }

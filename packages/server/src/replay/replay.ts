@@ -1,4 +1,5 @@
 /** `loopwright replay`: recorded sessions, run again from an empty engine and compared bit for bit. */
+import { setMaxListeners } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Engine, ExecutionPlan } from '@loopwright/engine';
@@ -61,7 +62,8 @@ export interface ReplayReport extends ReplayCounts {
  * @throws `data_dir_in_use`, `invalid_argument`, `unknown_session`, `unknown_model`; what ends an engine; `cancelled`
  */
 export async function replay(options: ReplayOptions): Promise<readonly ReplayReport[]> {
-  const { dataDir, session: name, models } = options;
+  const { dataDir, session: name, models, signal } = options;
+  if (signal !== undefined) setMaxListeners(0, signal); // every sampling call that runs listens to it
   await using data = await openRecordedData(dataDir);
   const sessions = name === undefined ? data.sessions : [sessionOf(data, name)];
   const registry = new ModelRegistry({ models, allowPaths: true });

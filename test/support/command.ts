@@ -8,6 +8,8 @@ export interface CommandOptions {
   readonly home: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** A command and its arguments that run it, such as `prlimit`. */
+  readonly under?: readonly string[];
 }
 
 export interface CommandEnd {
@@ -27,8 +29,12 @@ export interface RunningCommand {
 }
 
 /** Starts it; nothing of the tests' own environment but the path reaches it. */
-export function startCommand(args: readonly string[], { home, cwd, env = {} }: CommandOptions): RunningCommand {
-  const child = spawn(process.execPath, [entry, ...args], {
+export function startCommand(
+  args: readonly string[],
+  { home, cwd, env = {}, under = [] }: CommandOptions,
+): RunningCommand {
+  const [file, ...rest] = [...under, process.execPath, entry, ...args] as [string, ...string[]]; // true: it has two at least
+  const child = spawn(file, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home, ...env },
     ...(cwd === undefined ? {} : { cwd }),

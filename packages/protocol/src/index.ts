@@ -1,5 +1,6 @@
 /** The words that client, wires, server and engine share. */
 export type { Datum } from './datum.js';
+export { diskFull, isNoSpace } from './disk-full.js';
 export type { Complaint, ErrorCode, ErrorDetails, LoopwrightErrorOptions, WireError } from './errors.js';
 export { asLoopwrightError, complaint, errorCatalogue, LoopwrightError } from './errors.js';
 export type { DatumFor, LossConfig, LossInputName, LossInputsFor, LossName, LossSpec, NumberArray } from './losses.js';

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { open, readdir, rename, stat, statfs, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { dirname, join } from 'node:path';
+import { diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 
 /** Writes all of `bytes` at the end of the file; replaced in tests, to fail where a real disk would. */
 export type WriteBytes = (handle: FileHandle, bytes: Uint8Array) => Promise<void>;
@@ -20,8 +20,6 @@ export type Append = (bytes: Uint8Array) => Promise<void>;
 
 /** One write or read call moves at most this much: the system takes no more than 2 GiB, and a signal is looked at in between. */
 export const ioChunkBytes = 256 * 1024 * 1024;
-
-const noSpaceCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
  * Writes a file atomically: `produce` appends its bytes; the file gets its name when all of them are on the disk.
@@ -108,27 +106,14 @@ async function requireSpace(
 ): Promise<void> {
   const free = await freeBytes(dirname(path));
   if (free >= sizeBytes) return;
-  throw complaint({
-    code: 'disk_full',
-    field: path,
-    expected: `${sizeBytes} bytes free`,
-    got: `${free}`,
-    remedy: 'free some space and try again; nothing was written',
-  });
+  throw diskFull({ field: path, expected: `${sizeBytes} bytes free`, got: `${free}` });
 }
 
 /** A failed write, with the code that tells a person what to mend. Errors of ours pass through. */
 export function asWriteError(error: unknown, path: string): LoopwrightError {
   if (LoopwrightError.isInstance(error)) return error;
   const systemCode = errorCode(error);
-  if (systemCode !== undefined && noSpaceCodes.has(systemCode)) {
-    return new LoopwrightError({
-      code: 'disk_full',
-      message: `${basename(path)}: no space left to write it (${systemCode}); nothing was left behind; free some space and try again`,
-      details: { field: path, expected: 'free disk space', got: systemCode, remedy: 'free some space and try again' },
-      cause: error,
-    });
-  }
+  if (isNoSpace(systemCode)) return diskFull({ field: path, got: systemCode, cause: error });
   return new LoopwrightError({
     code: 'internal',
     message: `${path}: could not be written (${systemCode ?? 'unknown error'})`,

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import * as nodeSyncFiles from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import type { Durability } from '../durability.js';
 import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
 import { RecentBytes } from './recent-bytes.js';
@@ -180,7 +180,7 @@ export class FileBlobStore implements BlobStore {
       try {
         await this.#files.link(source, temporary);
       } catch (error) {
-        if (errno(error) === 'ENOSPC' || errno(error) === 'ENOENT') throw error;
+        if (isNoSpace(errno(error)) || errno(error) === 'ENOENT') throw error;
         await this.#files.copyFile(source, temporary); // other device, or a file system without links
         await this.#sync(temporary);
       }
@@ -259,13 +259,7 @@ function errno(error: unknown): string | undefined {
 export function storageError(error: unknown): LoopwrightError {
   if (LoopwrightError.isInstance(error)) return error;
   const code = errno(error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new LoopwrightError({
-      code: 'disk_full',
-      message: 'the disk of the data directory is full; free some space and repeat the call, nothing was half written',
-      cause: error,
-    });
-  }
+  if (isNoSpace(code)) return diskFull({ field: 'dataDir', got: code, cause: error });
   return new LoopwrightError({ code: 'internal', message: `file storage failed: ${code ?? 'unknown'}`, cause: error });
 }
 

@@ -6,6 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { GroupCommit } from './group-commit.js';
 import { type Database, openDatabase } from './open-database.js';
 
+async function refusals(work: readonly Promise<unknown>[]): Promise<unknown[]> {
+  return (await Promise.allSettled(work)).map((end) => (end.status === 'rejected' ? end.reason : 'no refusal'));
+}
+
 describe('GroupCommit', () => {
   let database: Database;
   let commits: GroupCommit;
@@ -58,6 +62,22 @@ describe('GroupCommit', () => {
     const inner = commits.run(insert('a')).then(() => commits.run(insert('b')));
     await Promise.all([inner, ...Array.from({ length: 100 }, (_, n) => commits.run(insert(`x${n}`)))]);
     expect(await names()).toHaveLength(102);
+  });
+
+  it('says that the disk is full, keeps nothing of that commit, and goes on once there is room', async () => {
+    await commits.run(insert('a'));
+    const grow = (name: string) => (trx: Parameters<Parameters<GroupCommit['run']>[0]>[0]) =>
+      trx
+        .insertInto('model_package_groups')
+        .values({ workspace_id: 'w', name, description: 'x'.repeat(100_000), next_number: 1, created_at_ms: 0 })
+        .execute();
+    await sql`PRAGMA max_page_count = 1`.execute(database); // as many as it has
+    for (const error of await refusals([commits.run(grow('b')), database.transaction().execute(grow('c'))])) {
+      expect(error).toMatchObject({ code: 'disk_full', details: { got: 'SQLITE_FULL' } });
+    }
+    await sql`PRAGMA max_page_count = 1000000`.execute(database);
+    await commits.run(grow('d'));
+    expect(await names()).toEqual(['a', 'd']);
   });
 
   it('rejects every job of a commit that fails, and goes on afterwards', async () => {

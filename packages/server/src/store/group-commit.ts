@@ -76,8 +76,13 @@ async function attempt(trx: Transaction<Tables>, work: Work<unknown>): Promise<O
     await sql`RELEASE job`.execute(trx);
     return { value };
   } catch (error) {
-    await sql`ROLLBACK TO job`.execute(trx);
-    await sql`RELEASE job`.execute(trx);
+    try {
+      await sql`ROLLBACK TO job`.execute(trx);
+      await sql`RELEASE job`.execute(trx);
+    } catch {
+      // SQLite has undone the whole transaction, as it does when the disk is full: none of the jobs may count.
+      throw error;
+    }
     return { error };
   }
 }

@@ -1,5 +1,5 @@
 /** libsql under Kysely: prepared statements are kept, and SQLite's failures become ours. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { diskFull, LoopwrightError } from '@loopwright/protocol';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import LibsqlDatabase from 'libsql';
 
@@ -36,7 +36,11 @@ export class SqliteFile implements SqliteDatabase {
     const wrapped: SqliteStatement = {
       reader: statement.reader,
       all: (parameters) => guard(() => statement.all(parameters)),
-      run: (parameters) => guard(() => statement.run(parameters)),
+      run: (parameters) => {
+        // SQLite undoes a transaction by itself when the disk is full; a complaint about that would hide the reason.
+        if (isRollback(sql) && !this.#database.inTransaction) return { changes: 0, lastInsertRowid: 0 };
+        return guard(() => statement.run(parameters));
+      },
       iterate: (parameters) => guard(() => statement.iterate(parameters)),
     };
     if (this.#statements.size < maxStatements) this.#statements.set(sql, wrapped);
@@ -63,6 +67,10 @@ export class SqliteFile implements SqliteDatabase {
   }
 }
 
+function isRollback(sql: string): boolean {
+  return sql.toLowerCase() === 'rollback';
+}
+
 function guard<T>(work: () => T): T {
   try {
     return work();
@@ -78,15 +86,18 @@ export function sqliteCode(error: unknown): string | undefined {
   return typeof cause.code === 'string' && cause.code.startsWith('SQLITE_') ? cause.code : undefined;
 }
 
+/** What SQLite says when a write of the database, its log or the index of that finds no room. */
+const fullCodes = ['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'];
+
 function translate(error: unknown, what: string): LoopwrightError {
   if (LoopwrightError.isInstance(error)) return error;
   const code = sqliteCode(error);
-  const full = code !== undefined && (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR_WRITE'));
+  if (code !== undefined && fullCodes.some((full) => code.startsWith(full))) {
+    return diskFull({ field: 'dataDir', got: code, cause: error });
+  }
   return new LoopwrightError({
-    code: full ? 'disk_full' : 'internal',
-    message: full
-      ? 'the disk is full; free some space, nothing was half written'
-      : `${what}: ${code ?? 'failed'}: ${text(error)}`,
+    code: 'internal',
+    message: `${what}: ${code ?? 'failed'}: ${text(error)}`,
     cause: error,
   });
 }

@@ -12,3 +12,4 @@ export type {
 } from './engine.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
+export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { type HostFacts, requireSupportedHost } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { RunningServer, ServerOptions } from '@loopwright/server';
 import { pino } from 'pino';
@@ -20,6 +21,8 @@ export interface EmbeddedServerOptions {
   /** Of the engine; by default the processors of the machine, 8 at most. */
   readonly threads?: number;
   readonly apiKey?: string;
+  /** What the engine is to run on; this host by default. */
+  readonly host?: HostFacts;
 }
 
 export interface EmbeddedServer extends AsyncDisposable {
@@ -39,14 +42,13 @@ const maxDataDirs = 64;
  * Starts a server on a free loopback port. What an earlier process left running in the data directory is stopped: its
  * client is gone, and nobody else could go on with it.
  *
- * @throws `data_dir_in_use` for a data directory that was named; what `startServer` throws
+ * @throws `unsupported_host`; `data_dir_in_use` for a data directory that was named; what `startServer` throws
  */
 export async function startEmbeddedServer(
   settings: Settings,
-  { dataDir, models = {}, logLevel = 'silent', threads, apiKey = randomUUID() }: EmbeddedServerOptions = {},
+  { dataDir, models = {}, logLevel = 'silent', threads, apiKey = randomUUID(), host }: EmbeddedServerOptions = {},
 ): Promise<EmbeddedServer> {
-  // Loaded here, so that users of a server by URL never load database and runtime.
-  const { startServer } = await import('@loopwright/server');
+  const { startServer } = await loadServer(host);
   const options = {
     models: await installedModels({ models, folders: settings.modelFolders }),
     apiKey,
@@ -68,6 +70,16 @@ export async function startEmbeddedServer(
       if (!LoopwrightError.isInstance(error) || error.code !== 'data_dir_in_use' || slot === maxDataDirs) throw error;
     }
   }
+}
+
+/**
+ * The server package, loaded only where it is needed: users of a server by URL never load database and runtime.
+ *
+ * @throws `unsupported_host` before anything is loaded or written
+ */
+export async function loadServer(host?: HostFacts): Promise<typeof import('@loopwright/server')> {
+  requireSupportedHost(host);
+  return import('@loopwright/server');
 }
 
 interface Embedding {

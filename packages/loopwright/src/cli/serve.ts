@@ -1,7 +1,7 @@
 /** `loopwright serve`: a server for loops on this machine or others. */
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
-import type { LogLevel } from '../embedded.js';
+import { type LogLevel, loadServer } from '../embedded.js';
 import { installedModels } from '../models.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
@@ -22,7 +22,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
-  const { startServer } = await import('@loopwright/server');
+  const { startServer } = await loadServer();
   using interrupt = listenForInterrupt({
     onInterrupt: () =>
       console.note('Stopping: sessions are kept, and go on when a server starts on this data directory again.'),

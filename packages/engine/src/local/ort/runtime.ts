@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { LoweredProgram } from '@loopwright/graph';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import { describeHost, hostFacts, unsupportedHost } from './host.js';
 
 type Ort = typeof import('onnxruntime-node');
 let loading: Promise<Ort> | undefined;
@@ -19,17 +20,7 @@ export async function loadRuntime(): Promise<Ort> {
   process.env.ORT_DISABLE_TELEMETRY = '1';
   loading ??= import('onnxruntime-node').catch((cause: unknown) => {
     loading = undefined;
-    throw new LoopwrightError({
-      code: 'unsupported_host',
-      message: `host: the embedded engine has no runtime for ${process.platform} ${process.arch}; connect to a server on another machine by LOOPWRIGHT_URL`,
-      details: {
-        field: 'host',
-        expected: 'Linux with glibc (x64, arm64), macOS on Apple silicon, or Windows',
-        got: `${process.platform} ${process.arch}`,
-        remedy: 'connect to a server on another machine by LOOPWRIGHT_URL',
-      },
-      cause,
-    });
+    throw unsupportedHost(`${describeHost(hostFacts())}, where the runtime does not load`, cause);
   });
   return loading;
 }

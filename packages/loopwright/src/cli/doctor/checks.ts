@@ -4,6 +4,7 @@ import { access, mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { describeHost, type HostFacts, hostFacts, requireSupportedHost } from '@loopwright/engine';
 import { asLoopwrightError } from '@loopwright/protocol';
 import type { Settings } from '../../config.js';
 import { bundledModel } from '../../models.js';
@@ -36,30 +37,15 @@ export function checkNode(version = process.versions.node): Check {
   return { name: 'Node.js', found: version, ...(isEnough ? { status: 'ok' } : { status: 'missing', remedy }) };
 }
 
-/** Hosts for which the runtime has a library in its package. */
-const hosts = ['linux x64', 'linux arm64', 'darwin arm64', 'win32 x64', 'win32 arm64'];
-
-export function checkHost({ platform, arch, isGlibc }: HostFacts = hostFacts()): Check {
-  const host = `${platform} ${arch}`;
-  const isMusl = platform === 'linux' && !isGlibc;
-  const found = isMusl ? `${host} without glibc` : host;
-  if (hosts.includes(host) && !isMusl) return { name: 'host', status: 'ok', found };
-  const remedy =
-    'the embedded engine does not run here: start `loopwright serve` on another machine and set LOOPWRIGHT_URL';
-  return { name: 'host', status: 'missing', found, remedy };
-}
-
-export interface HostFacts {
-  readonly platform: string;
-  readonly arch: string;
-  readonly isGlibc: boolean;
-}
-
-function hostFacts(): HostFacts {
-  const report = process.report?.getReport() as
-    | { readonly header?: { readonly glibcVersionRuntime?: string } }
-    | undefined; // true: Node's documented report
-  return { platform: process.platform, arch: process.arch, isGlibc: report?.header?.glibcVersionRuntime !== undefined };
+export function checkHost(facts: HostFacts = hostFacts()): Check {
+  const found = describeHost(facts);
+  try {
+    requireSupportedHost(facts);
+    return { name: 'host', status: 'ok', found };
+  } catch (error) {
+    const { remedy = '' } = asLoopwrightError(error).details;
+    return { name: 'host', status: 'missing', found, remedy: `the embedded engine does not run here: ${remedy}` };
+  }
 }
 
 export function checkCores(cores = availableParallelism()): Check {

@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
+import { defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
@@ -41,7 +42,10 @@ export interface ServerOptions {
   readonly engineFactory?: CreateEngine;
   /** Where the embedded engine keeps float32 copies of weights; `cache` in the data directory by default. Servers may share one. */
   readonly cacheDirectory?: string;
-  /** Threads of the embedded engine; by default the processors of the machine, 8 at most. */
+  /**
+   * Threads of the embedded engine, for sessions that are created from now on; by default the processors of the machine, 8 at
+   * most. Sessions that go on keep theirs, in an engine of their own.
+   */
   readonly threads?: number;
   /** Silent by default. */
   readonly logger?: Logger;
@@ -131,9 +135,12 @@ export interface OpenService {
 /** Everything but the socket: opens the data directory, takes its sessions up, and makes the application. Port, host and key are the caller's to check. */
 export async function openService(options: ServerOptions): Promise<OpenService> {
   const { dataDir, clock = systemClock, logger = pino({ level: 'silent' }), models: installed, apiKey } = options;
-  const { allowModelPaths = apiKey === undefined, cacheDirectory = join(dataDir, 'cache'), threads } = options;
-  const { engineFactory = embeddedEngines({ cacheDirectory, ...(threads === undefined ? {} : { threads }) }) } =
-    options;
+  const {
+    allowModelPaths = apiKey === undefined,
+    cacheDirectory = join(dataDir, 'cache'),
+    threads = defaultThreads(),
+  } = options;
+  const { engineFactory = embeddedEngines({ cacheDirectory }) } = options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
@@ -153,7 +160,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     const log = new OperationLog({ database, blobs, clock });
     const registry = new Registry({ database, blobs, clock, directory: versions });
     const sessions = new SessionRepository(database, clock);
-    const engines = new EngineHost({ models, create: engineFactory });
+    const engines = new EngineHost({ models, create: engineFactory, threads });
     const service = new SessionService({
       workspaceId,
       database,

@@ -71,6 +71,8 @@ export interface FakeEngineOptions {
   readonly model?: Partial<ModelCard>;
   /** Name of the first incarnation; later ones get `-2`, `-3`, … */
   readonly incarnation?: string;
+  /** In the plans of new sessions; 1. */
+  readonly threads?: number;
   /** Called by `die`. */
   readonly onExit?: () => void;
 }
@@ -84,11 +86,12 @@ export class FakeEngine implements Engine {
   readonly #holds = new Map<FakeMethod, PendingHold[]>();
   readonly #running = new Set<(error: Error) => void>();
   readonly #name: string;
+  readonly #threads: number;
   readonly #onExit: () => void;
   #generation = 1;
   #dead = false;
 
-  constructor({ model = {}, incarnation = 'fake', onExit = () => {} }: FakeEngineOptions = {}) {
+  constructor({ model = {}, incarnation = 'fake', threads = 1, onExit = () => {} }: FakeEngineOptions = {}) {
     this.model = {
       id: 'fake-model',
       architecture: 'llama',
@@ -99,6 +102,7 @@ export class FakeEngine implements Engine {
       ...model,
     };
     this.#name = incarnation;
+    this.#threads = threads;
     this.#onExit = onExit;
   }
 
@@ -164,7 +168,7 @@ export class FakeEngine implements Engine {
         options.plan ?? {
           engine: 'fake',
           runtimeVersion: '1',
-          threads: 1,
+          threads: this.#threads,
           deterministic: true,
           samplerPath: 'apart',
           microBatchTokens: 1024,

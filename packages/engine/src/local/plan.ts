@@ -1,7 +1,7 @@
 /** The execution plan: everything about how a session is computed that could change bits. Fixed when a session is made, recorded, never derived from load. */
 import { createRequire } from 'node:module';
-import { availableParallelism } from 'node:os';
 import type { ExecutionPlan } from '../engine.js';
+import { defaultThreads } from '../threads.js';
 import type { ModelConfig } from './models/config.js';
 
 export interface PlanOptions {
@@ -23,7 +23,7 @@ export function executionPlan(
   return {
     engine: 'local',
     runtimeVersion: `onnxruntime-node ${runtimeVersion()}`,
-    threads: threads ?? Math.min(8, availableParallelism()),
+    threads: threads ?? defaultThreads(),
     deterministic: true,
     samplerPath: training === 'full' ? 'merged' : 'apart',
     microBatchTokens: microBatchTokens ?? defaultMicroBatchTokens(config),

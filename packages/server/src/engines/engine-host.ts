@@ -1,9 +1,14 @@
-/** One engine per base model, made when first needed, shared by all sessions on it, and made anew when it is beyond repair. */
+/**
+ * One engine per base model and number of threads, made when first needed, shared by all sessions on it, and made anew when it is
+ * beyond repair. The threads are part of a session's plan: a session that goes on under a server of other threads keeps its own.
+ */
 import type { Engine } from '@loopwright/engine';
 import { asLoopwrightError, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { ModelRegistry } from '../models/model-registry.js';
 
 export interface CreateEngineOptions {
+  /** Of the plan of the sessions that the engine is for. */
+  readonly threads: number;
   /** To be called when the engine ends by itself (its process died), so that the next call gets another one. */
   readonly onExit: () => void;
 }
@@ -19,6 +24,8 @@ export interface EngineState {
 }
 
 interface Slot {
+  readonly model: string;
+  readonly threads: number;
   readonly engine: Promise<Engine>;
   /** Once it is ready. */
   ready: Engine | undefined;
@@ -28,28 +35,32 @@ interface Slot {
 export class EngineHost {
   readonly #models: ModelRegistry;
   readonly #create: CreateEngine;
-  readonly #slots = new Map<string, Slot>();
+  readonly #threads: number;
+  readonly #slots = new Set<Slot>();
   #closed = false;
 
-  constructor({ models, create }: { models: ModelRegistry; create: CreateEngine }) {
+  constructor({ models, create, threads }: { models: ModelRegistry; create: CreateEngine; threads: number }) {
     this.#models = models;
     this.#create = create;
+    this.#threads = threads;
   }
 
   /**
-   * The engine of a model. A failed start is forgotten, so that the next call tries again.
+   * The engine of a model, with the threads of new sessions unless others are given. A failed start is forgotten, so that the next call tries again.
    * @throws `unknown_model`, `model_invalid`, `unsupported_model`, `out_of_memory`, `engine_failed`; `disposed` after `close`
    */
-  async engine(model: string): Promise<Engine> {
-    const known = this.#slots.get(model);
+  async engine(model: string, threads: number = this.#threads): Promise<Engine> {
+    const known = [...this.#slots].find((slot) => slot.model === model && slot.threads === threads);
     if (known !== undefined && known.state.state !== 'failed') return known.engine;
+    if (known !== undefined) this.#slots.delete(known);
     let isOver = false;
     const onExit = () => {
       isOver = true;
-      if (this.#slots.get(model) === slot) this.#slots.delete(model);
+      this.#slots.delete(slot);
     };
-    const slot: Slot = { engine: this.#start(model, onExit), ready: undefined, state: { model, state: 'loading' } };
-    this.#slots.set(model, slot);
+    const engine = this.#start(model, { threads, onExit });
+    const slot: Slot = { model, threads, engine, ready: undefined, state: { model, state: 'loading' } };
+    this.#slots.add(slot);
     try {
       const engine = await slot.engine;
       slot.ready = engine;
@@ -63,26 +74,27 @@ export class EngineHost {
     }
   }
 
-  /** Whether an engine is still the one that calls for its model get. */
-  isServing(model: string, engine: Engine): boolean {
-    return this.#slots.get(model)?.ready === engine;
+  /** Whether calls are still answered with this engine. */
+  isServing(engine: Engine): boolean {
+    return this.#slotOf(engine) !== undefined;
   }
 
   /** Gives an engine up; the next `engine` call makes another. */
-  async discard(model: string, engine: Engine): Promise<void> {
-    if (!this.isServing(model, engine)) return;
-    this.#slots.delete(model);
+  async discard(engine: Engine): Promise<void> {
+    const slot = this.#slotOf(engine);
+    if (slot === undefined) return;
+    this.#slots.delete(slot);
     await engine[Symbol.asyncDispose]();
   }
 
   states(): EngineState[] {
-    return [...this.#slots.values()].map(({ state }) => state);
+    return [...this.#slots].map(({ state }) => state);
   }
 
   /** Ends every engine. Closing twice is harmless. */
   async close(): Promise<void> {
     this.#closed = true;
-    const slots = [...this.#slots.values()];
+    const slots = [...this.#slots];
     this.#slots.clear();
     await Promise.all(
       slots.map(async ({ engine }) => {
@@ -92,10 +104,14 @@ export class EngineHost {
     );
   }
 
-  async #start(model: string, onExit: () => void): Promise<Engine> {
+  #slotOf(engine: Engine): Slot | undefined {
+    return [...this.#slots].find(({ ready }) => ready === engine);
+  }
+
+  async #start(model: string, options: CreateEngineOptions): Promise<Engine> {
     if (this.#closed) throw new LoopwrightError({ code: 'disposed', message: 'the server is closing' });
     const card = await this.#models.card(model);
-    const engine = await this.#create(card, { onExit });
+    const engine = await this.#create(card, options);
     if (this.#closed) await engine[Symbol.asyncDispose]();
     return engine;
   }

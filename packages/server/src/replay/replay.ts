@@ -126,5 +126,5 @@ const noCounts: ReplayCounts = {
 };
 
 function embedded(cacheDirectory: string): ReplayEngine {
-  return (card, { threads }) => embeddedEngines({ cacheDirectory, threads })(card, { onExit: () => {} });
+  return (card, { threads }) => embeddedEngines({ cacheDirectory })(card, { threads, onExit: () => {} });
 }

@@ -156,6 +156,23 @@ describe('a restart of the server', () => {
     expect((await next.result('s', late)).status).toBe('Skipped');
   });
 
+  it('with other threads lets a session keep those of its plan, and gives the others to new ones', async () => {
+    const made: number[] = [];
+    const engineFactory: NonNullable<TestServerOptions['engineFactory']> = async (_card, { threads }) => {
+      made.push(threads);
+      return new FakeEngine({ incarnation: `engine of ${threads}`, threads });
+    };
+    const server = await opened({ threads: 2, engineFactory });
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    const next = await restarted(server, { threads: 1, engineFactory });
+    await next.train('s', 2, step());
+    expect(made).toEqual([2, 2]);
+    await next.createSession('new');
+    await next.train('s', 3, pass());
+    expect(made).toEqual([2, 2, 1]);
+  });
+
   it('says while it rebuilds what a new operation waits for', async () => {
     const server = await opened();
     await server.createSession('s');

@@ -221,16 +221,16 @@ export class SessionRunner {
   }
 
   #engine(): Promise<Engine> {
-    return this.#options.engines.engine(this.#session.spec.baseModel);
+    const { spec, plan } = this.#session;
+    return this.#options.engines.engine(spec.baseModel, plan?.threads);
   }
 
   /** Whether a failure came from the end of the engine's process, so that the same call may work on its successor. */
   async #engineIsGone(engine: Engine, incarnation: string, error: unknown): Promise<boolean> {
     const { engines } = this.#options;
-    const model = this.#session.spec.baseModel;
-    if (engine.incarnation !== incarnation || !engines.isServing(model, engine)) return true;
+    if (engine.incarnation !== incarnation || !engines.isServing(engine)) return true;
     if (!LoopwrightError.isInstance(error) || error.code !== 'disposed') return false;
-    await engines.discard(model, engine);
+    await engines.discard(engine);
     return true;
   }
 
@@ -401,14 +401,14 @@ export class SessionRunner {
   }
 
   async #end(to: SessionEnd, error?: LoopwrightError): Promise<void> {
-    const { sessions, engines, logger, stopGraceMs } = this.#options;
-    const { id, name, spec } = this.#session;
+    const { sessions, logger, stopGraceMs } = this.#options;
+    const { id, name } = this.#session;
     this.#ended = true;
     this.#gap.stop();
     await this.#running.giveUp(to === 'Failed' ? 'the session failed' : 'the session was stopped', stopGraceMs);
     try {
       await this.#skipOpen(to);
-      if (this.#incarnation !== undefined) await (await engines.engine(spec.baseModel)).closeSession(name);
+      if (this.#incarnation !== undefined) await (await this.#engine()).closeSession(name);
     } catch (cause) {
       logger.error({ session: name, code: asLoopwrightError(cause).code }, 'the end of a session left something');
     }

@@ -1,5 +1,8 @@
 /** Datums, advantages, environments and training loops over a training client. Runs in browsers; reports are in `@loopwright/loops/node`. */
+export type { Agreement, TokenAgreement } from './datums/agreement.js';
+export { agreement } from './datums/agreement.js';
 export type { Tokens } from './datums/checks.js';
+export type { ExplainOptions } from './datums/explain.js';
 export { explain } from './datums/explain.js';
 export type { RlDatumOptions, RlLossName, SampledSequence } from './datums/rl-datum.js';
 export { rlDatum } from './datums/rl-datum.js';

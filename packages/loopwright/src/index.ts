@@ -25,12 +25,14 @@ export type {
 } from '@loopwright/client';
 export { OperationFuture, SamplingClient, ServiceClient, TrainingClient } from '@loopwright/client';
 export type {
+  Agreement,
   Answer,
   ArithmeticEnvironment,
   ArithmeticProblem,
   Environment,
   EvaluateOptions,
   Evaluation,
+  ExplainOptions,
   Grade,
   GrpoOptions,
   GrpoReference,
@@ -50,9 +52,11 @@ export type {
   SftOptions,
   SftResult,
   SftStep,
+  TokenAgreement,
   Trainer,
 } from '@loopwright/loops';
 export {
+  agreement,
   arithmetic,
   centerRewards,
   createRandom,

@@ -5,6 +5,7 @@ import { loadTokenizer } from '@loopwright/text';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { characterTokenizer } from '../testing/bandit.js';
+import { agreement } from './agreement.js';
 import { explain } from './explain.js';
 import { type RlDatumOptions, rlDatum } from './rl-datum.js';
 import { type SftDatumOptions, sftDatum, sftDatumFromMessages } from './sft-datum.js';
@@ -173,6 +174,18 @@ describe('explain', () => {
     ]);
   });
 
+  it('puts what the trainer says beside what was sampled', () => {
+    const sequence = { tokens: tokenizer.encode('3\n'), logprobs: [-0.25, -1] };
+    const datum = rlDatum({ prompt: tokenizer.encode('2='), sequence, advantage: 1 });
+    const lines = explain(datum, tokenizer, { trainerLogprobs: [-3, -0.25, -1.5] }).split('\n');
+    expect(lines.map((line) => line.split(/ {2,}/).slice(-3))).toEqual([
+      ['logprob', 'trainer', 'difference'],
+      ['0', '0', '-3'], // advantage, logprob, trainer: a prompt token has no difference
+      ['-0.2500', '-0.2500', '0.0e+0'],
+      ['-1', '-1.5000', '-5.0e-1'],
+    ]);
+  });
+
   it('shows several targets of a position in one cell', () => {
     const datum = { modelInput: [1], lossFnInputs: { targetTokens: [[2, 3]], weights: [[0.5, 1]] } };
     expect(explain(datum, tokenizer)).toContain('"2" 2 | "3" 3');
@@ -185,5 +198,29 @@ describe('explain', () => {
     );
     expect(text.replaceAll('\n', '')).not.toMatch(/\p{C}/u);
     expect(text).toContain('\\x1b');
+  });
+});
+
+describe('agreement', () => {
+  const sequence = { tokens: [8, 9, 8], logprobs: [-0.5, -1.5, -2] };
+  const datum = rlDatum({ prompt: [5, 6], sequence, advantage: 0.25 });
+
+  it('names the token on which trainer and sampler differ most, the prompt left out', () => {
+    expect(agreement(datum, [-7, -0.5, -1.75, -1.9])).toEqual({
+      tokens: 3,
+      meanDifference: (0.25 + Math.abs(-1.9 + 2)) / 3,
+      worst: { position: 2, tokenId: 9, trainer: -1.75, sampler: -1.5, difference: -0.25 },
+    });
+  });
+
+  it('finds what is not a number worse than any difference, and the first of several', () => {
+    expect(agreement(datum, [0, 99, Number.NaN, Number.NEGATIVE_INFINITY]).worst).toMatchObject({ position: 2 });
+    expect(agreement(datum, [0, -0.5, -1.5, -2])).toMatchObject({ meanDifference: 0, worst: { position: 1 } });
+  });
+
+  it('says nothing of a datum without weights, and refuses numbers of another datum', () => {
+    const silent = { ...datum, lossFnInputs: { ...datum.lossFnInputs, weights: [0, 0, 0, 0] } };
+    expect(agreement(silent, [1, 2, 3, 4])).toEqual({ tokens: 0, meanDifference: 0 });
+    expect(refusal(() => agreement(datum, [1, 2, 3])).details).toMatchObject({ field: 'trainerLogprobs', got: '3' });
   });
 });

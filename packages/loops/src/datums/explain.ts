@@ -9,6 +9,11 @@ const tokenColumns = 24;
 /** Any datum, for losses that need more or less. */
 type AnyDatum = { readonly [L in LossName]: DatumFor<L> }[LossName];
 
+export interface ExplainOptions {
+  /** N: what a pass gave for this datum; shown beside the sampled logprobs, with the difference of the two. */
+  readonly trainerLogprobs?: ArrayLike<number>;
+}
+
 /**
  * One line per position: the input token, the target that it predicts, and the datum's numbers there. Token text is
  * escaped, so that nothing in it can reach the terminal as a command.
@@ -16,7 +21,11 @@ type AnyDatum = { readonly [L in LossName]: DatumFor<L> }[LossName];
  * @returns lines joined by \n, with a head; columns that the datum lacks are left out
  * @example console.log(explain(sftDatum({ prompt, completion }), tokenizer))
  */
-export function explain(datum: AnyDatum, tokenizer: Pick<Tokenizer, 'decode'>): string {
+export function explain(
+  datum: AnyDatum,
+  tokenizer: Pick<Tokenizer, 'decode'>,
+  { trainerLogprobs = [] }: ExplainOptions = {},
+): string {
   const show = (id: number): string => {
     const text = escapeText(tokenizer.decode([id], { skipSpecialTokens: false }));
     return `${truncateText(`"${text}"`, tokenColumns)} ${id}`;
@@ -29,6 +38,8 @@ export function explain(datum: AnyDatum, tokenizer: Pick<Tokenizer, 'decode'>): 
     ['weight', cells(inputs.weights, formatNumber)],
     ['advantage', cells(inputs.advantages, formatNumber)],
     ['logprob', cells(inputs.logprobs, formatNumber)],
+    ['trainer', cells(Array.from(trainerLogprobs), formatNumber)],
+    ['difference', differences(trainerLogprobs, inputs)],
     ['reference', cells(inputs.refLogProb, formatNumber)],
   ];
   return table(columns.filter(([, values]) => values.length > 0));
@@ -42,11 +53,22 @@ function cells(values: NumberArray | undefined, show: (value: number) => string)
   );
 }
 
+/** Trainer less sampler, where the datum was sampled and has weight. */
+function differences(
+  trainerLogprobs: ArrayLike<number>,
+  { logprobs, weights }: Readonly<Partial<Record<string, NumberArray>>>,
+): string[] {
+  if (logprobs === undefined) return [];
+  return Array.from(trainerLogprobs, (trainer, i) =>
+    Number(weights?.[i]) === 0 ? '' : (trainer - Number(logprobs[i])).toExponential(1),
+  );
+}
+
 function formatNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : value.toFixed(4);
 }
 
-const rightAligned = new Set(['position', 'weight', 'advantage', 'logprob', 'reference']);
+const rightAligned = new Set(['position', 'weight', 'advantage', 'logprob', 'trainer', 'difference', 'reference']);
 
 function table(columns: readonly [string, string[]][]): string {
   const rows = Math.max(...columns.map(([, values]) => values.length));

@@ -1,4 +1,4 @@
-/** What goes wrong at the public door: each refusal has a code, and names field, expected and got. Nothing of it takes the server down. */
+/** What goes wrong at the public door: each refusal has a code, and tells field, expected, got and a remedy. Nothing of it takes the server down. */
 import { open, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readSafetensors, writeSafetensors } from '@loopwright/engine';
@@ -106,7 +106,13 @@ describe('models', () => {
 describe('sessions', () => {
   test.each([0, -1, 1.5, 257, Number.NaN])('rank %s', async (rank) => {
     const error = await failureOf(() => service.createLoraTrainingClient({ baseModel: 'tiny', rank }));
-    expectRefusal(error, { code: 'invalid_argument', field: 'rank', expected: /1 to 256/, got: String(rank) });
+    expectRefusal(error, {
+      code: 'invalid_argument',
+      field: 'rank',
+      expected: /1 to 256/,
+      got: String(rank),
+      remedy: /8 to 64/,
+    });
   });
 
   test('a session that was stopped', async () => {
@@ -116,7 +122,7 @@ describe('sessions', () => {
       .poll(async () => (await service.listSessions({ nameContains: stopped.name }))[0]?.status)
       .toBe('Stopped');
     const error = await failureOf(() => stopped.forwardBackward([good], 'cross_entropy'));
-    expect(error.code).toBe('session_not_active');
+    expectRefusal(error, { code: 'session_not_active', field: 'session', expected: /Running/, got: 'Stopped' });
     expect(error.message).toMatch(/Stopped/);
   });
 
@@ -124,7 +130,7 @@ describe('sessions', () => {
     const error = await failureOf(() =>
       service.createLoraTrainingClient({ baseModel: 'tiny', rank: 2, name: training.name }),
     );
-    expect(error.code).toBe('session_exists');
+    expectRefusal(error, { code: 'session_exists', field: /[nN]ame/, expected: /./, got: /./ });
   });
 
   test('a saved version that there is not', async () => {
@@ -193,6 +199,7 @@ describe('batches', () => {
       field: /learningRate/,
       expected: /0\.01/,
       got: String(learningRate),
+      remedy: /usual/,
     });
   });
 

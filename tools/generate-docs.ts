@@ -8,7 +8,8 @@ const head =
 
 function errorsPage(): string {
   const rows = Object.entries(errorCatalogue).map(
-    ([code, { status, retryable, doc }]) => `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${doc} |`,
+    ([code, { status, retryable, doc, remedy }]) =>
+      `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${doc} | ${remedy} |`,
   );
   return `${head}
 
@@ -17,8 +18,8 @@ function errorsPage(): string {
 Every error is a \`LoopwrightError\`: branch on its \`code\`, and recognise it with \`LoopwrightError.isInstance(error)\`. Where a value was
 refused, \`details\` has \`field\` (its path), \`expected\`, \`got\` and \`remedy\`; prompts, samples and datums are described there, never quoted.
 
-| code | HTTP status | can help to try again | meaning |
-| --- | --- | --- | --- |
+| code | HTTP status | can help to try again | meaning | what to do, unless \`remedy\` says more |
+| --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 `;
 }

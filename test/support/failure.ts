@@ -19,13 +19,15 @@ export interface Refusal {
   readonly field: string | RegExp;
   readonly expected: string | RegExp;
   readonly got: string | RegExp;
-  /** Left out where what is expected says what to do, as with ranges. */
   readonly remedy?: string | RegExp;
 }
 
-/** Checks the code, and that what a person needs is in the details. */
+const parts = ['field', 'expected', 'got', 'remedy'] as const;
+
+/** Checks the code, and that all that a person needs is in the details: field, expected, got and a remedy, whichever it is. */
 export function expectRefusal(error: LoopwrightError, { code, ...details }: Refusal): void {
   expect(error.code, error.message).toBe(code);
+  for (const part of parts) expect(error.details[part], `${part} of: ${error.message}`).toMatch(/./);
   for (const [name, wanted] of Object.entries(details)) {
     const told = error.details[name];
     expect(told, `${name} of: ${error.message}`).toBeTypeOf('string');

@@ -223,14 +223,12 @@ function operationIdOf(answer: unknown): string {
 }
 
 function incompleteGradient(cause: LoopwrightError): LoopwrightError {
-  return new LoopwrightError({
+  return complaint({
     code: 'gradient_incomplete',
-    message: `optim-step: a forward-backward before it was not accepted (${cause.code}), so the gradient would lack it; nothing was changed; repeat the passes, then the step`,
-    details: {
-      expected: 'every pass before the step to be accepted',
-      got: cause.code,
-      remedy: 'repeat the passes, then the step',
-    },
+    field: 'gradient',
+    expected: 'every forwardBackward before the step to be accepted',
+    got: `one that was not (${cause.code})`,
+    remedy: 'nothing was changed: repeat the passes, then the step',
     cause,
   });
 }

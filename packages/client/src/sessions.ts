@@ -132,10 +132,12 @@ async function waitUntilRunning(transport: Transport, name: string, signal: Abor
       if (status === 'Created' || status === 'Scheduled') return false;
       if (status === 'Running') return true;
       if (cause !== undefined) throw LoopwrightError.fromJSON(cause);
-      throw new LoopwrightError({
+      throw complaint({
         code: 'session_not_active',
         message: `session ${name} ended as ${status} before it ran${why === undefined ? '' : `: ${why}`}`,
-        details: { field: 'session', expected: 'Running', got: status },
+        field: 'session',
+        expected: 'Running',
+        got: status,
       });
     },
   );
@@ -153,11 +155,12 @@ async function waitForStatus(
     const detail = await describeSession(transport, name, { signal });
     if (isThere(detail)) return;
     if (clock.now() - start > startTimeoutMs) {
-      const message = `session ${name} is still ${detail.TrainingSessionStatus} after ${startTimeoutMs / 1000} s`;
-      throw new LoopwrightError({
+      throw complaint({
         code: 'timeout',
-        message,
-        details: { field: 'session', got: detail.TrainingSessionStatus },
+        field: 'session',
+        expected: `${name} to be ready within ${startTimeoutMs / 1000} s`,
+        got: detail.TrainingSessionStatus,
+        remedy: 'look at the log of the server, and try again',
       });
     }
     await clock.sleep(delayMs, signal);

@@ -146,14 +146,24 @@ export class Transport {
       if (LoopwrightError.isInstance(error)) throw error;
       throwIfAborted(signal);
       if (controller.signal.aborted) {
-        const message = `the server at ${this.baseUrl} gave no answer within ${timeoutMs / 1000} s`;
-        throw new LoopwrightError({ code: 'timeout', message, cause: error });
+        throw complaint({
+          code: 'timeout',
+          message: `the server at ${this.baseUrl} gave no answer within ${timeoutMs / 1000} s`,
+          field: 'baseUrl',
+          expected: `an answer within ${timeoutMs / 1000} s`,
+          got: 'none',
+          remedy: `check that the server at ${this.baseUrl} is not overloaded, and call again`,
+          cause: error,
+        });
       }
       const remedy = 'check that it runs and that the address is right';
-      throw new LoopwrightError({
+      throw complaint({
         code: 'connection_lost',
         message: `the server at ${this.baseUrl} could not be reached; ${remedy}`,
-        details: { field: 'baseUrl', got: this.baseUrl, remedy },
+        field: 'baseUrl',
+        expected: 'a server that answers',
+        got: `nothing at ${this.baseUrl}`,
+        remedy,
         cause: error,
       });
     } finally {

@@ -20,13 +20,6 @@ export interface DiskFull {
 }
 
 /** `disk_full`, by whoever failed to write. What throws it has left nothing half written behind. */
-export function diskFull({ field, expected = 'free disk space', got, cause }: DiskFull): LoopwrightError {
-  return complaint({
-    code: 'disk_full',
-    field,
-    expected,
-    got,
-    remedy: 'free some space and repeat the call; nothing was half written',
-    cause,
-  });
+export function diskFull({ expected = 'free disk space', ...rest }: DiskFull): LoopwrightError {
+  return complaint({ code: 'disk_full', expected, ...rest });
 }

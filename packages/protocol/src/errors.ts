@@ -1,9 +1,13 @@
 /** The error catalogue and the one error class: every code, its HTTP status, and whether trying again can help. */
 
+import { adviceOn } from './advice.js';
+
 interface ErrorRow {
   readonly status: number;
   readonly retryable: boolean;
   readonly doc: string;
+  /** What to do, where an error says nothing more fitting. */
+  readonly remedy: string;
 }
 
 /** Every error code of the product. The docs page is generated from this table. */
@@ -12,92 +16,201 @@ export const errorCatalogue = {
     status: 400,
     retryable: false,
     doc: 'A field of the request is missing, malformed or out of range.',
+    remedy: 'correct the field and call again',
   },
   context_length_exceeded: {
     status: 400,
     retryable: false,
     doc: 'Prompt plus new tokens do not fit the context of the model.',
+    remedy: 'shorten it, or use a model with a longer context',
   },
   unsupported_model: {
     status: 400,
     retryable: false,
     doc: 'The architecture of the model is not one that the engine runs.',
+    remedy: 'choose a model of an architecture that the engine runs',
   },
   model_invalid: {
     status: 400,
     retryable: false,
     doc: 'The files of a model are missing, cut, of a wrong shape, or hold NaN.',
+    remedy: 'download the model again, or name another directory',
   },
   sequence_conflict: {
     status: 400,
     retryable: false,
     doc: 'A sequence number or client token was used with another payload.',
+    remedy: 'repeat a submission only as it was; new operations take the next number',
   },
   gradient_incomplete: {
     status: 400,
     retryable: false,
     doc: 'A pass before this step failed, so the pending gradient was incomplete; it has been cleared.',
+    remedy: 'repeat the passes, then the step',
   },
   checkpoint_mismatch: {
     status: 400,
     retryable: false,
     doc: 'A saved version does not fit this session (base model, kind, rank or target modules).',
+    remedy: 'load it into a session like the one that saved it',
   },
-  unauthenticated: { status: 401, retryable: false, doc: 'The request carries no valid key.' },
+  unauthenticated: {
+    status: 401,
+    retryable: false,
+    doc: 'The request carries no valid key.',
+    remedy: 'give the key of the server: apiKey, or LOOPWRIGHT_API_KEY',
+  },
   unknown_model: {
     status: 404,
     retryable: false,
     doc: 'No base model of that name is installed or found at that path.',
+    remedy: 'name an installed model, or the absolute path of a model directory',
   },
-  unknown_session: { status: 404, retryable: false, doc: 'No session of that name.' },
-  unknown_operation: { status: 404, retryable: false, doc: 'No operation of that id in this session.' },
-  unknown_version: { status: 404, retryable: false, doc: 'No saved version of that name, or it has expired.' },
-  not_found: { status: 404, retryable: false, doc: 'No such route or file.' },
-  session_exists: { status: 409, retryable: false, doc: 'A session of that name exists already.' },
+  unknown_session: {
+    status: 404,
+    retryable: false,
+    doc: 'No session of that name.',
+    remedy: 'list the sessions of the server for their names',
+  },
+  unknown_operation: {
+    status: 404,
+    retryable: false,
+    doc: 'No operation of that id in this session.',
+    remedy: 'ask by the id that the submission returned, in the session that it went to',
+  },
+  unknown_version: {
+    status: 404,
+    retryable: false,
+    doc: 'No saved version of that name, or it has expired.',
+    remedy: 'list the saved versions for their names',
+  },
+  not_found: { status: 404, retryable: false, doc: 'No such route or file.', remedy: 'check the address and the name' },
+  session_exists: {
+    status: 409,
+    retryable: false,
+    doc: 'A session of that name exists already.',
+    remedy: 'choose another name, or leave the name out',
+  },
   session_not_active: {
     status: 409,
     retryable: false,
     doc: 'The session has ended (stopped, failed or expired) or is not yet running.',
+    remedy: 'create a session; a saved state goes on in it where it stopped',
   },
-  session_has_trainer: { status: 409, retryable: false, doc: 'Another training client already drives this session.' },
+  session_has_trainer: {
+    status: 409,
+    retryable: false,
+    doc: 'Another training client already drives this session.',
+    remedy: 'make a session of your own, or use sampling clients',
+  },
   invalid_transition: {
     status: 409,
     retryable: false,
     doc: 'The session is not in a state from which that is possible.',
+    remedy: 'look at the status of the session, and wait until it allows this',
   },
   cancelled: {
     status: 499,
     retryable: false,
     doc: 'The caller cancelled the operation, or its session was stopped while it waited.',
+    remedy: 'call again where it is still wanted',
   },
-  payload_too_large: { status: 413, retryable: false, doc: 'The request body is above the limit.' },
-  limit_exceeded: { status: 429, retryable: true, doc: 'Too much at once; try again after the stated delay.' },
+  payload_too_large: {
+    status: 413,
+    retryable: false,
+    doc: 'The request body is above the limit.',
+    remedy: 'split the batch over several calls',
+  },
+  limit_exceeded: {
+    status: 429,
+    retryable: true,
+    doc: 'Too much at once; try again after the stated delay.',
+    remedy: 'wait for the stated delay, then call again',
+  },
   quota_exceeded: {
     status: 429,
     retryable: false,
     doc: 'The number of live sessions is at its limit; stop one first.',
+    remedy: 'stop a session that is not needed any more',
   },
-  internal: { status: 500, retryable: true, doc: 'A fault of the product.' },
+  internal: {
+    status: 500,
+    retryable: true,
+    doc: 'A fault of the product.',
+    remedy: 'call again; if that does not help, report it with its request id',
+  },
   engine_failed: {
     status: 500,
     retryable: true,
     doc: 'The engine process ended or the runtime refused a computation.',
+    remedy: 'call again: the engine is started anew',
   },
-  out_of_memory: { status: 507, retryable: false, doc: 'The work does not fit the memory of this machine.' },
-  disk_full: { status: 507, retryable: false, doc: 'The disk is full; nothing was half written.' },
-  port_in_use: { status: 500, retryable: false, doc: 'Another program listens on that port.' },
-  data_dir_in_use: { status: 500, retryable: false, doc: 'Another server works on that data directory.' },
+  out_of_memory: {
+    status: 507,
+    retryable: false,
+    doc: 'The work does not fit the memory of this machine.',
+    remedy: 'use fewer or shorter sequences at once, or a smaller model',
+  },
+  disk_full: {
+    status: 507,
+    retryable: false,
+    doc: 'The disk is full; nothing was half written.',
+    remedy: 'free some space and repeat the call; nothing was half written',
+  },
+  port_in_use: {
+    status: 500,
+    retryable: false,
+    doc: 'Another program listens on that port.',
+    remedy: 'choose another port; 0 takes a free one',
+  },
+  data_dir_in_use: {
+    status: 500,
+    retryable: false,
+    doc: 'Another server works on that data directory.',
+    remedy: 'stop the other server, or name another data directory',
+  },
   unsupported_host: {
     status: 500,
     retryable: false,
     doc: 'The embedded engine has no runtime for this operating system or processor.',
+    remedy: 'start `loopwright serve` on another machine and connect to it by LOOPWRIGHT_URL',
   },
-  timeout: { status: 504, retryable: true, doc: 'The time given by the caller ran out.' },
-  connection_lost: { status: 503, retryable: true, doc: 'The server could not be reached.' },
-  operation_failed: { status: 500, retryable: false, doc: 'The operation was accepted and failed while it ran.' },
-  grader_failed: { status: 500, retryable: false, doc: 'Too many samples could not be graded; the run was stopped.' },
-  operation_skipped: { status: 409, retryable: false, doc: 'The session ended before the operation ran.' },
-  disposed: { status: 500, retryable: false, doc: 'The client or handle was used after it was closed.' },
+  timeout: {
+    status: 504,
+    retryable: true,
+    doc: 'The time given by the caller ran out.',
+    remedy: 'call again, or give more time',
+  },
+  connection_lost: {
+    status: 503,
+    retryable: true,
+    doc: 'The server could not be reached.',
+    remedy: 'check that the server runs and that the address is right',
+  },
+  operation_failed: {
+    status: 500,
+    retryable: false,
+    doc: 'The operation was accepted and failed while it ran.',
+    remedy: 'see the cause; the session goes on',
+  },
+  grader_failed: {
+    status: 500,
+    retryable: false,
+    doc: 'Too many samples could not be graded; the run was stopped.',
+    remedy: 'mend the grader; the first failure is the cause of this error',
+  },
+  operation_skipped: {
+    status: 409,
+    retryable: false,
+    doc: 'The session ended before the operation ran.',
+    remedy: 'create a session, and call again there',
+  },
+  disposed: {
+    status: 500,
+    retryable: false,
+    doc: 'The client or handle was used after it was closed.',
+    remedy: 'make a new client',
+  },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errorCatalogue;
@@ -185,25 +298,29 @@ export interface Complaint {
   readonly expected: string;
   /** What came, described (type, length, value of a number), never the content of prompts or samples. */
   readonly got: string;
+  /** Advice on the field or, where there is none, what the catalogue says of the code by default. */
   readonly remedy?: string;
+  /** `field: expected …, got …; remedy` by default; for the words that a wire promises. */
+  readonly message?: string;
   readonly cause?: unknown;
 }
 
-/** The house form of a refusal: `field: expected …, got …; remedy`. */
+/** A refusal: has all that a person needs to mend the cause in its details. */
 export function complaint({
   code = 'invalid_argument',
   field,
   expected,
   got,
-  remedy,
+  remedy = defaultRemedy(code, field),
+  message = `${field}: expected ${expected}, got ${got}; ${remedy}`,
   cause,
 }: Complaint): LoopwrightError {
-  return new LoopwrightError({
-    code,
-    message: `${field}: expected ${expected}, got ${got}${remedy === undefined ? '' : `; ${remedy}`}`,
-    details: { field, expected, got, ...(remedy === undefined ? {} : { remedy }) },
-    cause,
-  });
+  return new LoopwrightError({ code, message, details: { field, expected, got, remedy }, cause });
+}
+
+function defaultRemedy(code: ErrorCode, field: string): string {
+  const advice = code === 'invalid_argument' ? adviceOn(field) : undefined;
+  return advice ?? errorCatalogue[code].remedy;
 }
 
 /** Anything thrown, as a LoopwrightError; foreign errors become `internal` with the original as `cause`. */

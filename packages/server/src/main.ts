@@ -229,15 +229,11 @@ async function listen(http: Server, port: number, host: string): Promise<void> {
 }
 
 function portInUse(port: number, host: string, cause: Error): LoopwrightError {
-  return new LoopwrightError({
+  return complaint({
     code: 'port_in_use',
-    message: `port: expected a free port, got ${port} on ${host}, which another program listens on; stop that program, or choose another port (0 takes a free one)`,
-    details: {
-      field: 'port',
-      expected: 'a free port',
-      got: String(port),
-      remedy: 'choose another port; 0 takes a free one',
-    },
+    field: 'port',
+    expected: 'a free port',
+    got: `${port} on ${host}, which another program listens on`,
     cause,
   });
 }

@@ -382,17 +382,20 @@ function conflict(field: string, expected: string, got: string): LoopwrightError
 }
 
 function notActive(name: string, status: string): LoopwrightError {
-  return new LoopwrightError({
+  return complaint({
     code: 'session_not_active',
     message: `Training session ${name} is in state ${status}; it must be Running or Blocked`,
-    details: { field: 'session', expected: 'Running or Blocked', got: status },
+    field: 'session',
+    expected: 'Running or Blocked',
+    got: status,
   });
 }
 
 function hasTrainer(name: string): LoopwrightError {
-  return new LoopwrightError({
+  return complaint({
     code: 'session_has_trainer',
-    message: `session ${name} is driven by another training client; make a session of your own, or use sampling clients`,
-    details: { field: 'session', expected: 'one training client per session', got: 'a second one' },
+    field: 'session',
+    expected: 'one training client per session',
+    got: `a second one for ${name}`,
   });
 }

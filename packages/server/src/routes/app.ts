@@ -1,6 +1,6 @@
 /** The HTTP application: every route, and around them request ids, keys, the log line and errors in the shape of their plane. */
 import { randomUUID } from 'node:crypto';
-import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
@@ -89,8 +89,9 @@ export function createApp(options: AppOptions): App {
   modelFiles(app, options.hub);
 
   app.notFound((c) => {
-    const message = `no route ${c.req.method} ${c.req.path.slice(0, 200)}`;
-    return respond(new LoopwrightError({ code: 'not_found', message }), c.req.path, c.var.requestId);
+    const got = `${c.req.method} ${c.req.path.slice(0, 200)}`;
+    const error = complaint({ code: 'not_found', field: 'path', expected: 'a route of this server', got });
+    return respond(error, c.req.path, c.var.requestId);
   });
 
   app.onError((error, c) => {

@@ -1,5 +1,5 @@
 /** Request bodies: read up to a limit, then parsed. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import { parseJson } from '@loopwright/wires/sagemaker';
 
 /** Bytes of a request body at most. The Python SDK splits batches at 10 MB. */
@@ -20,9 +20,5 @@ export async function readJson(request: Request, limit: number = maxBodyBytes): 
 }
 
 function tooLarge(limit: number): LoopwrightError {
-  return new LoopwrightError({
-    code: 'payload_too_large',
-    message: `body: expected at most ${limit} bytes, got more; split the batch over several calls`,
-    details: { field: 'body', expected: `at most ${limit} bytes`, remedy: 'split the batch over several calls' },
-  });
+  return complaint({ code: 'payload_too_large', field: 'body', expected: `at most ${limit} bytes`, got: 'more' });
 }

@@ -1,5 +1,5 @@
 /** Endings other than a result: their errors, and what they mean for the session. */
-import { type ErrorCode, LoopwrightError } from '@loopwright/protocol';
+import { complaint, type ErrorCode, LoopwrightError } from '@loopwright/protocol';
 import type { SessionEffects } from '../operations/operation-log.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { WirePolicy } from '../sessions/session-record.js';
@@ -17,10 +17,12 @@ export function notRun(to: SessionEnd): LoopwrightError {
 }
 
 export function gradientIncomplete(): LoopwrightError {
-  return new LoopwrightError({
+  return complaint({
     code: 'gradient_incomplete',
-    message:
-      'a forwardBackward before this step failed or was cancelled, so its gradient was incomplete; nothing was changed and the gradient is cleared: repeat the passes, then the step',
+    field: 'gradient',
+    expected: 'every forwardBackward since the last step to have completed',
+    got: 'one that failed or was cancelled',
+    remedy: 'nothing was changed and the gradient is cleared: repeat the passes, then the step',
   });
 }
 

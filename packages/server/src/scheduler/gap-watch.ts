@@ -1,5 +1,5 @@
 /** Gaps in the sequence numbers: the session is Blocked while one is open, and fails when it stays open for too long. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { Clock } from '../clock.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
@@ -25,21 +25,29 @@ export class GapWatch {
     if (this.#missing !== undefined) return;
     this.#missing = missing;
     const { session, sessions, clock, onTimeout } = this.#options;
-    const error = new LoopwrightError({
+    const error = complaint({
       code: 'sequence_conflict',
       message: `sequence number ${missing} is missing; ${waiting} later operation${waiting === 1 ? ' waits' : 's wait'} for it`,
-      details: {
-        field: 'sequenceNumber',
-        expected: String(missing),
-        remedy: `submit the operation with number ${missing}`,
-      },
+      field: 'sequenceNumber',
+      expected: String(missing),
+      got: 'later ones only',
+      remedy: `submit the operation with number ${missing}`,
     });
     await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Blocked', error });
     const { gapTimeoutMs } = session.policy;
     if (gapTimeoutMs === null || this.#missing !== missing) return;
     this.#cancelTimer = clock.after(gapTimeoutMs, () => {
-      const message = `sequence number ${missing} did not arrive within ${Math.round(gapTimeoutMs / 1000)} s`;
-      onTimeout(new LoopwrightError({ code: 'timeout', message }));
+      const seconds = Math.round(gapTimeoutMs / 1000);
+      onTimeout(
+        complaint({
+          code: 'timeout',
+          message: `sequence number ${missing} did not arrive within ${seconds} s`,
+          field: 'sequenceNumber',
+          expected: `${missing} within ${seconds} s`,
+          got: 'later ones only',
+          remedy: 'create a session, and submit operations under numbers without a gap',
+        }),
+      );
     });
   }
 

@@ -324,9 +324,13 @@ function checkTraining(training: TrainingSpec): void {
 }
 
 function invalidTransition(from: SessionStatus, to: SessionStatus): LoopwrightError {
-  return new LoopwrightError({
+  const isDeletion = to === 'Deleting';
+  return complaint({
     code: 'invalid_transition',
     message: `invalid session state transition from ${from} to ${to}`,
-    details: { field: 'session', expected: to === 'Deleting' ? 'an ended session' : 'a live session', got: from },
+    field: 'session',
+    expected: isDeletion ? 'an ended session' : 'a live session',
+    got: from,
+    remedy: isDeletion ? 'stop it first' : 'nothing is to be done: it has ended, or is about to',
   });
 }

@@ -58,11 +58,19 @@ export class SqliteFile implements SqliteDatabase {
     return typeof row === 'object' && row !== null ? Object.values(row)[0] : undefined;
   }
 
-  /** Closing twice is harmless. */
+  /**
+   * Closing twice is harmless. The file is whole afterwards: SQLite itself closes, and moves the write-ahead log into it, only once the
+   * statements have been collected as garbage, which may be long after the directory was given to somebody else.
+   */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
     this.#statements.clear();
+    try {
+      this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)'); // not prepared: a statement of its own would keep locks
+    } catch {
+      // a full disk, for one: the log stays, and the next opening reads it
+    }
     this.#database.close();
   }
 }

@@ -1,5 +1,5 @@
 /** Opens the database of a server: the only file that knows which database it is. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import { Kysely, SqliteDialect } from 'kysely';
 import type { Durability } from '../durability.js';
 import { SqliteFile } from './libsql-driver.js';
@@ -34,10 +34,12 @@ export function openDatabase(path: string, durability: Durability = 'power-loss'
 function migrate(file: SqliteFile, path: string): void {
   const found = Number(file.pragma('user_version'));
   if (found > schemaVersion) {
-    throw new LoopwrightError({
+    throw complaint({
       code: 'internal',
-      message: `${path} was written by a newer release (schema ${found}, this release knows ${schemaVersion}); update, or start with another data directory`,
-      details: { expected: `schema ${schemaVersion} or older`, got: `schema ${found}` },
+      field: path,
+      expected: `schema ${schemaVersion} or older`,
+      got: `schema ${found}, which a newer release wrote`,
+      remedy: 'update, or start with another data directory',
     });
   }
   for (let version = found; version < schemaVersion; version++) {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { copyFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { lockDataDirectory } from './data-lock.js';
+import { lockDataDirectory, whileUnused } from './data-lock.js';
 import { SqliteFile } from './libsql-driver.js';
 import { schemaVersion } from './migrations.js';
 import { openDatabase } from './open-database.js';
@@ -43,7 +43,20 @@ describe('openDatabase', () => {
     const file = new SqliteFile(path);
     file.exec(`PRAGMA user_version = ${schemaVersion + 1}`);
     file.close();
-    expect(() => openDatabase(path)).toThrow(`schema ${schemaVersion + 1}, this release knows ${schemaVersion}`);
+    expect(() => openDatabase(path)).toThrow(`schema ${schemaVersion} or older, got schema ${schemaVersion + 1}`);
+  });
+
+  it('is whole in its one file once it is closed', async () => {
+    const path = join(directory(), 'a.db');
+    const database = openDatabase(path);
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    await database.insertInto('model_package_groups').values(group).execute();
+    await database.destroy();
+    const copy = join(directory(), 'copy.db');
+    copyFileSync(path, copy);
+    const other = openDatabase(copy);
+    expect(await other.selectFrom('model_package_groups').selectAll().execute()).toEqual([group]);
+    await other.destroy();
   });
 
   it('puts every commit on the disk', async () => {
@@ -53,6 +66,20 @@ describe('openDatabase', () => {
     expect(file.pragma('journal_mode')).toBe('wal');
     file.close();
     await database.destroy();
+  });
+});
+
+describe('whileUnused', () => {
+  it('lets several read at once and keeps servers out meanwhile, and is refused while one has the directory', async () => {
+    const path = directory();
+    lockDataDirectory(path).release();
+    await whileUnused(path, async () => {
+      expect(await whileUnused(path, async () => 'read')).toBe('read');
+      expect(() => lockDataDirectory(path)).toThrow('a directory that no other server uses');
+    });
+    const lock = lockDataDirectory(path);
+    await expect(whileUnused(path, async () => 'read')).rejects.toMatchObject({ code: 'data_dir_in_use' });
+    lock.release();
   });
 });
 

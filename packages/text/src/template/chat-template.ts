@@ -155,13 +155,12 @@ function renderingError(error: unknown, messages: RenderInput['messages']): Loop
   const said = error instanceof Error ? error.message : String(error);
   // A template may put what a message says into its complaint; that must not travel on.
   const shown = mentions(said, messages) ? 'a complaint that quotes a message' : said.slice(0, 300);
-  return new LoopwrightError({
-    code: 'invalid_argument',
-    message:
-      error instanceof TemplateRaisedError
-        ? `messages: the chat template refuses them: ${shown}`
-        : `messages: the chat template can't render them: ${shown}; check roles, and that each message has content`,
-    details: { field: 'messages', expected: 'messages that the chat template of the model accepts', got: shown },
+  return complaint({
+    field: 'messages',
+    expected: 'messages that the chat template of the model accepts',
+    got:
+      error instanceof TemplateRaisedError ? `some that it refuses: ${shown}` : `some that it can't render: ${shown}`,
+    remedy: 'check the roles and their order, and that each message has content',
   });
 }
 

@@ -1,5 +1,5 @@
 /** Hand checks of JSON values, for hot paths and for code that must stay small. Every refusal names its field and never shows content. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -151,11 +151,7 @@ export function parseJson(text: string, field = 'body'): unknown {
     try {
       return JSON.parse(text.replace(looseToken, (token) => (token.startsWith('"') ? token : 'null')));
     } catch {
-      throw new LoopwrightError({
-        code: 'invalid_argument',
-        message: `${field}: expected JSON, got ${text.length} characters that do not parse`,
-        details: { field, expected: 'JSON', got: `${text.length} characters that do not parse` },
-      });
+      throw complaint({ field, expected: 'JSON', got: `${text.length} characters that do not parse` });
     }
   }
 }

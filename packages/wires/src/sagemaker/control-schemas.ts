@@ -1,5 +1,5 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
-import { complaint, LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
+import { complaint, type LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
 import * as z from 'zod';
 import { describeValue, showKey } from './checks.js';
 import type { ControlAction } from './routes.js';
@@ -186,7 +186,7 @@ export function decodeControlRequest<A extends ControlAction>(action: A, body: u
   if (!checked.success) {
     const issue = checked.error.issues[0];
     throw issue === undefined
-      ? new LoopwrightError({ code: 'invalid_argument', message: `${action}: the request is malformed` })
+      ? complaint({ field: 'body', expected: `a request of ${action}`, got: describeValue(body) })
       : refusal(issue, body);
   }
   return checked.data as ControlRequest<A>; // true: the output of the schema picked by the same action

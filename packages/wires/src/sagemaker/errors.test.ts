@@ -64,7 +64,7 @@ const through = (body: unknown) => decodeOutcome(JSON.parse(JSON.stringify(body)
 
 test('a failed operation gives its error back, with text for clients that know no codes', () => {
   const body = encodeFailure('Failed', complaint({ code: 'gradient_incomplete', field: 'f', expected: 'e', got: 'g' }));
-  expect(body.errorDetails).toBe('f: expected e, got g');
+  expect(body.errorDetails).toBe('f: expected e, got g; repeat the passes, then the step');
   expect(through(body)).toMatchObject({
     status: 'Failed',
     error: { code: 'gradient_incomplete', details: { field: 'f' } },

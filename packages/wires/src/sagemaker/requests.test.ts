@@ -20,6 +20,8 @@ function fieldOf(run: () => unknown): unknown {
     if (!LoopwrightError.isInstance(error)) throw error;
     expect(error.code).toBe('invalid_argument');
     expect(error.message).toContain(String(error.details.field));
+    const { expected, got, remedy } = error.details;
+    for (const part of [expected, got, remedy]) expect(part, error.message).toMatch(/./);
     return error.details.field;
   }
   throw new Error('nothing was refused');
@@ -167,7 +169,9 @@ test.each<[string, ControlAction, JsonObject, string]>([
 test('a refusal of the control plane does not show what was sent', () => {
   const run = () =>
     decodeControlRequest('CreateTrainingSession', { ...creation, RoleArn: 'a secret that is no ARN at all' });
-  expect(run).toThrow(/^RoleArn: expected a string matching .*, got a string of 30 characters$/);
+  expect(run).toThrow(
+    /^RoleArn: expected a string matching .*, got a string of 30 characters; correct the field and call again$/,
+  );
 });
 
 test('a long string is refused before any pattern runs over it', () => {

@@ -151,10 +151,12 @@ describe('a replay', () => {
 
   it('writes nothing to the data directory, and leaves nothing behind', async () => {
     const { server } = await record();
-    const before = await contentOf(server.dataDir);
-    await replayed(server);
-    expect(await contentOf(server.dataDir)).toEqual(before);
-    await using data = await openRecordedData(server.dataDir);
+    const dataDir = `${server.dataDir}-copy`; // nobody has it open
+    await cp(server.dataDir, dataDir, { recursive: true });
+    const before = await contentOf(dataDir);
+    expect(await replayed({ ...server, dataDir })).toMatchObject({ compared: 16, differences: [] });
+    expect(await contentOf(dataDir)).toEqual(before);
+    await using data = await openRecordedData(dataDir);
     const { temporaryDirectory } = data;
     await data[Symbol.asyncDispose]();
     await expect(stat(temporaryDirectory)).rejects.toThrow();

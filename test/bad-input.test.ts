@@ -44,9 +44,19 @@ describe('models', () => {
     expectRefusal(error, {
       code: 'unknown_model',
       field: 'baseModel',
-      expected: 'tiny',
+      expected: 'one of tiny, loopwright-tiny, or the absolute path of a model directory',
       got: 'no-such-model',
-      remedy: /model/,
+      remedy: /config\.json.*absolute path/,
+    });
+  });
+
+  test('a directory by a path from here', async () => {
+    const error = await failureOf(create('./models/mine'));
+    expectRefusal(error, {
+      code: 'unknown_model',
+      field: 'baseModel',
+      expected: /absolute path/,
+      got: './models/mine',
     });
   });
 

@@ -18,6 +18,14 @@ beforeEach(async () => {
 
 afterEach(() => folder[Symbol.asyncDispose]());
 
+/** Listens on a port that was free. */
+async function listenSomewhere(): Promise<{ port: number; close: () => Promise<void> }> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as { port: number }; // true: it listens on a port
+  return { port, close: () => new Promise<void>((done) => server.close(() => done())) };
+}
+
 test('the help names every command, exit code and variable', async () => {
   const { code, stdout } = await runCommand(['--help'], { home });
   expect(code).toBe(0);
@@ -129,22 +137,37 @@ test('a second server on a data directory is refused, and so is a port in use', 
   first.interrupt();
   await first.end;
 
-  const other = createServer();
-  await new Promise<void>((done) => other.listen(0, '127.0.0.1', done));
-  const { port } = other.address() as { port: number }; // true: it listens on a port
+  const { port, close } = await listenSomewhere();
   const third = await runCommand(['serve', '--port', String(port), '--json'], { home });
-  other.close();
+  await close();
   expect(third).toMatchObject({
     code: 1,
     events: [
       {
         error: {
           code: 'port_in_use',
-          details: { field: 'port', expected: 'a free port', got: String(port), remedy: expect.any(String) },
+          details: {
+            field: 'port',
+            expected: 'a free port',
+            got: expect.stringContaining(String(port)),
+            remedy: expect.any(String),
+          },
         },
       },
     ],
   });
+});
+
+test.each(['models', 'sessions'])('%s says soon that a server cannot be reached, and what to check', async (name) => {
+  const { port, close } = await listenSomewhere();
+  await close();
+  const start = performance.now();
+  const { code, stderr } = await runCommand([name, '--url', `http://127.0.0.1:${port}`], { home });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error connection_lost: baseUrl\n/);
+  expect(stderr).toContain(`got       nothing at http://127.0.0.1:${port}`);
+  expect(stderr).toContain('remedy    check that it runs and that the address is right');
+  expect(performance.now() - start).toBeLessThan(10_000); // 3 s, and the start of a process on a busy machine
 });
 
 test('serve does not listen to the network without a key', async () => {

@@ -65,9 +65,23 @@ test('a server that is gone is waited for up to five minutes by training, and wh
 
 test('a person is not kept waiting that long', async () => {
   const { server, clock, service } = setUp();
+  await service.listBaseModels();
   for (let i = 0; i < 1000; i++) server.faults.push({ when: () => true, fault: 'lose-request' });
   expect((await failure(service.listBaseModels())).code).toBe('connection_lost');
+  expect(clock.now()).toBeGreaterThan(7_000);
   expect(clock.now()).toBeLessThanOrEqual(15_000);
+});
+
+test('a server that never answered is given up after a few tries within 3 s, with a sentence that says what to check', async () => {
+  const { server, clock, service } = setUp();
+  for (let i = 0; i < 1000; i++) server.faults.push({ when: () => true, fault: 'lose-request' });
+  const error = await failure(service.listBaseModels());
+  expect(error).toMatchObject({ code: 'connection_lost', details: { field: 'baseUrl' } });
+  expect(error.message).toBe(
+    'the server at http://fake.test could not be reached; check that it runs and that the address is right',
+  );
+  expect(server.seen.length).toBeGreaterThan(2);
+  expect(clock.now()).toBeLessThanOrEqual(3_000);
 });
 
 test('an abort ends the wait between two attempts', async () => {

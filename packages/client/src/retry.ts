@@ -13,6 +13,12 @@ export const patientPolicy: RetryPolicy = { budgetMs: 300_000, maxFaults: 4 };
 /** Everything that a person waits for. */
 export const briefPolicy: RetryPolicy = { budgetMs: 15_000, maxFaults: 3 };
 
+/**
+ * Whom nobody has ever answered: the address is probably wrong, and a person should hear of it soon. Long enough for a server that
+ * was started beside its client.
+ */
+export const firstContactPolicy: RetryPolicy = { budgetMs: 2_500, maxFaults: 3 };
+
 const baseDelayMs = 250;
 const maxDelayMs = 8_000;
 

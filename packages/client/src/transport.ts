@@ -10,7 +10,7 @@ import {
   parseJson,
 } from '@loopwright/wires/sagemaker';
 import { type Clock, cancelledBy, systemClock } from './clock.js';
-import { briefPolicy, isFault, type RetryPolicy, retryDelayMs } from './retry.js';
+import { briefPolicy, firstContactPolicy, isFault, type RetryPolicy, retryDelayMs } from './retry.js';
 
 export interface ConnectOptions {
   /** Where the server listens, such as `http://127.0.0.1:8080`. */
@@ -34,7 +34,7 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** Of one attempt; default 60 s. */
   readonly timeoutMs?: number;
-  /** Default {@link briefPolicy}. */
+  /** Default {@link briefPolicy}; until the server has answered once, {@link firstContactPolicy} holds. */
   readonly retry?: RetryPolicy;
   /** Told before each wait for another attempt. */
   readonly onRetry?: (error: LoopwrightError) => void;
@@ -53,6 +53,8 @@ export class Transport {
   readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #random: () => number;
+  /** Whether anything but silence ever came from the server. */
+  #hasAnswered = false;
 
   /** @throws `invalid_argument` when `baseUrl` is not an http URL */
   constructor({ baseUrl, apiKey, fetch: fetchOption, clock = systemClock, random = Math.random }: ConnectOptions) {
@@ -78,7 +80,8 @@ export class Transport {
         firstFailure ??= clock.now();
         if (isFault(error)) faults += 1;
         const elapsedMs = clock.now() - firstFailure;
-        const delayMs = retryDelayMs(error, { failures, faults, elapsedMs }, retry, this.#random());
+        const policy = this.#hasAnswered ? retry : firstContactPolicy;
+        const delayMs = retryDelayMs(error, { failures, faults, elapsedMs }, policy, this.#random());
         if (delayMs === undefined) throw error;
         request.onRetry?.(error);
         await clock.sleep(delayMs, signal);
@@ -139,6 +142,7 @@ export class Transport {
         signal: controller.signal,
         ...(body === undefined ? {} : { body }),
       });
+      this.#hasAnswered = true;
       const text = await response.text();
       if (response.ok) return text;
       throw decodeError({ status: response.status, header: (name) => response.headers.get(name), body: text });

@@ -49,7 +49,7 @@ export class ModelRegistry {
     const installed = this.#models.find(({ id }) => id === idOrPath);
     if (installed !== undefined) return installed;
     if (this.#allowPaths && isAbsolute(idOrPath)) return { id: idOrPath, directory: idOrPath };
-    throw unknownModel(idOrPath, this.#models);
+    throw this.#unknownModel(idOrPath);
   }
 
   /** @throws `unknown_model`; `model_invalid` when the directory or its config.json is missing or broken */
@@ -61,17 +61,20 @@ export class ModelRegistry {
     this.#cards.set(directory, card);
     return card;
   }
-}
 
-function unknownModel(id: string, models: readonly InstalledModel[]): LoopwrightError {
-  const names = models.map((model) => model.id).join(', ');
-  return complaint({
-    code: 'unknown_model',
-    field: 'baseModel',
-    expected: names === '' ? 'an installed model (there is none)' : `one of ${names}`,
-    got: id.slice(0, 200),
-    remedy: 'start the server with that model, or name one of these',
-  });
+  #unknownModel(id: string): LoopwrightError {
+    const names = this.#models.map((model) => model.id).join(', ');
+    const installed = names === '' ? 'an installed model (there is none)' : `one of ${names}`;
+    return complaint({
+      code: 'unknown_model',
+      field: 'baseModel',
+      expected: this.#allowPaths ? `${installed}, or the absolute path of a model directory` : installed,
+      got: id.slice(0, 200),
+      remedy: this.#allowPaths
+        ? 'name one of these, or a directory with config.json, weights and tokenizer by its absolute path'
+        : 'name one of these, or start the server with that model (loopwright serve --model id=directory)',
+    });
+  }
 }
 
 async function readConfig(id: string, directory: string): Promise<Record<string, unknown>> {

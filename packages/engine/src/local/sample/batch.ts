@@ -4,26 +4,27 @@ import { type Feeds, floats, integers } from '../ort/runtime.js';
 import { maskedOut } from '../train/mask.js';
 import { pastInput } from './decode-graph.js';
 import { type HeadKind, headKinds } from './head-graph.js';
+import type { Prefill, Prefills } from './prefill.js';
 import type { Row } from './row.js';
 import type { RowCache } from './row-cache.js';
-import { padTo, runSequence, sequenceFeeds } from './score.js';
-import { keysOutput, valuesOutput } from './sequence-graph.js';
 import type { Snapshot } from './snapshot.js';
 import { drawTruncated } from './truncation.js';
 
-/** A prompt with the rows that go on from it; it is prefilled once for all of them. */
+/** The beginning of a prompt, its last token left out, with the rows that go on from it; it is prefilled once for all of them. */
 export interface PromptRows {
-  readonly prompt: Int32Array;
-  readonly rows: readonly Row[];
+  readonly tokens: Int32Array;
+  readonly rows: Row[];
 }
 
 export class DecodeBatch {
   readonly snapshot: Snapshot;
   #rows: Row[] = [];
   readonly #cache: RowCache;
+  readonly #prefills: Prefills;
 
-  constructor(snapshot: Snapshot) {
+  constructor(snapshot: Snapshot, prefills: Prefills) {
     this.snapshot = snapshot;
+    this.#prefills = prefills;
     this.#cache = snapshot.model.takeCache();
   }
 
@@ -36,15 +37,16 @@ export class DecodeBatch {
     this.snapshot.model.giveCache(this.#cache);
   }
 
-  /** Prefills prompts and lets their rows join. The last prompt token is left to the first decoding step. */
+  /** Prefills prompts where that was not done lately, and lets their rows join. The last prompt token is left to the first decoding step. */
   async join(prompts: readonly PromptRows[]): Promise<void> {
     const joining = prompts.flatMap(({ rows }) => rows);
     const first = this.#rows.length;
     this.#cache.reserve(first + joining.length, Math.max(...joining.map((row) => row.cached + 1)));
     try {
       let row = first;
-      for (const { prompt, rows } of prompts) {
-        if (prompt.length > 1) await this.#prefill(prompt.subarray(0, -1), { row, count: rows.length });
+      for (const { tokens, rows } of prompts) {
+        if (tokens.length > 0)
+          this.#write(await this.#prefills.get(this.snapshot, tokens), { row, count: rows.length });
         row += rows.length;
       }
     } catch (error) {
@@ -54,15 +56,10 @@ export class DecodeBatch {
     this.#rows.push(...joining);
   }
 
-  async #prefill(tokens: Int32Array, { row, count }: { row: number; count: number }): Promise<void> {
-    const { layers } = this.snapshot.model.config;
-    const names = Array.from({ length: layers }, (_, layer) => [keysOutput(layer), valuesOutput(layer)]).flat();
-    const feeds = sequenceFeeds(this.snapshot, tokens);
-    const outputs = await runSequence(this.snapshot, { type: 'prefill' }, feeds, names);
-    const place = { offset: 0, stride: padTo(tokens.length), count: tokens.length };
-    names.forEach((name, index) => {
-      const source = floats(outputs, name);
-      for (let r = row; r < row + count; r++) this.#cache.writePrompt(index, r, source, place);
+  #write({ arrays, stride, count: positions }: Prefill, { row, count }: { row: number; count: number }): void {
+    arrays.forEach((source, index) => {
+      for (let r = row; r < row + count; r++)
+        this.#cache.writePrompt(index, r, source, { offset: 0, stride, count: positions });
     });
   }
 
@@ -94,7 +91,7 @@ export class DecodeBatch {
       feeds[pastInput(layer, 'keys')] = tensors.float(this.#cache.view(2 * layer, B), dims);
       feeds[pastInput(layer, 'values')] = tensors.float(this.#cache.view(2 * layer + 1, B), dims);
     }
-    const outputs = await (await model.decode()).run(feeds, ['hidden', 'rows']);
+    const outputs = await (await model.decode(fused.isAdapted)).run(feeds, ['hidden', 'rows']);
     this.#cache.writeStep(floats(outputs, 'rows'), lengths.slice(0, rows.length));
     await this.#draw(floats(outputs, 'hidden'));
     if (rows.some((row) => row.isBroken)) this.#cache.scrub();

@@ -31,8 +31,12 @@ import { lowRank, lowRankInputs } from './low-rank.js';
 
 export const pastInput = (layer: number, part: 'keys' | 'values') => `past.${layer}.${part}`;
 
-/** Inputs: `ids` and `positions` int64 [B,1], `mask` [B,1,1,T], the past [B,K,T,d] by layer, the fused adapter. Outputs: `hidden` [B,D] after the last norm, `rows` [B, 2·layers, K·d]. */
-export function buildDecodeGraph(config: ModelConfig, file: WeightsFile): LoweredProgram {
+/** Inputs: `ids` and `positions` int64 [B,1], `mask` [B,1,1,T], the past [B,K,T,d] by layer and, where `adapted`, the fused adapter. Outputs: `hidden` [B,D] after the last norm, `rows` [B, 2·layers, K·d]. */
+export function buildDecodeGraph(
+  config: ModelConfig,
+  file: WeightsFile,
+  { adapted }: { readonly adapted: boolean },
+): LoweredProgram {
   const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, rmsNormEps, intermediateSize } = config;
   const G = H / K;
   const graph = new Graph();
@@ -59,9 +63,9 @@ export function buildDecodeGraph(config: ModelConfig, file: WeightsFile): Lowere
     const [out, inner] = [w.shape[0]!, w.shape[1]!];
     const base = matMul(x, w, { transposeB: true });
     const inputName = (part: 'A' | 'B') => fusedInput(layer, group, part);
-    const adapter = lowRankInputs(graph, { name: inputName, blocks: `P_${group}`, inner, out });
-    const adapted = add(base, lowRank(x, adapter));
-    return bias ? add(adapted, constant(`${name}.bias`)) : adapted;
+    const adapter = () => lowRankInputs(graph, { name: inputName, blocks: `P_${group}`, inner, out });
+    const y = adapted ? add(base, lowRank(x, adapter())) : base;
+    return bias ? add(y, constant(`${name}.bias`)) : y;
   };
   const normHeads = (x: Value, heads: number, name: string) =>
     reshape(rmsNorm(reshape(x, ['B', heads, d]), constant(name), rmsNormEps), ['B', 1, heads * d]);

@@ -1,7 +1,7 @@
 /**
  * An adapter in the form that decoding takes: for each matrix that the decoder reads as one (q, k and v; gate and up), the A sides
- * stacked (padded to blocks of 16) and the B sides block-diagonal, with the scale alpha/rank multiplied into B. Layers without an adapter get zeros,
- * so that one program serves every adapter of a base model, and the base itself.
+ * stacked (padded to blocks of 16) and the B sides block-diagonal, with the scale alpha/rank multiplied into B. Layers that an adapter
+ * leaves out get zeros, so that one program, with its own packed copy of the base weights, serves every adapter of a base model.
  */
 import { targetModules } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
@@ -27,6 +27,9 @@ export const fusedGroups: readonly FusedGroup[] = [
 export const fusedInput = (layer: number, group: string, part: 'A' | 'B') => `fused.${layer}.${group}.${part}`;
 
 export interface FusedAdapter {
+  /** Without an adapter the programs are others, which have no place for one: a product by zeros takes as long as one by numbers. */
+  readonly isAdapted: boolean;
+  /** By {@link fusedInput}; empty without an adapter. */
   readonly decode: Feeds;
   /** A (in blocks, and the same array flat) and B of the head, where it has an adapter: zeros there would cost a product over the whole vocabulary. */
   readonly head: { readonly A: Tensor; readonly flatA: Tensor; readonly B: Tensor } | undefined;
@@ -37,8 +40,9 @@ export function fuseAdapter(
   adapter: AdapterWeights | undefined,
   tensors: TensorFactory,
 ): FusedAdapter {
+  if (adapter === undefined) return { isAdapted: false, decode: {}, head: undefined };
   const modules = new Map(linearModules(config, targetModules).map((m) => [m.key, m]));
-  const rank = adapter?.rank ?? 1;
+  const { rank } = adapter;
   const decode: Feeds = {};
   for (let layer = 0; layer < config.layers; layer++) {
     for (const { name, members } of fusedGroups) {
@@ -50,8 +54,8 @@ export function fuseAdapter(
       const B = new Float32Array(outFeatures * width);
       let row = 0;
       parts.forEach((part, i) => {
-        const pair = adapter?.tensors.get(part.key);
-        if (pair !== undefined && adapter !== undefined) {
+        const pair = adapter.tensors.get(part.key);
+        if (pair !== undefined) {
           A.set(pair.A, i * rank * inFeatures);
           for (let o = 0; o < part.outFeatures; o++) {
             for (let r = 0; r < rank; r++) B[(row + o) * width + i * rank + r] = adapter.scale * pair.B[o * rank + r]!;
@@ -63,10 +67,11 @@ export function fuseAdapter(
       decode[fusedInput(layer, name, 'B')] = tensors.float(B, [outFeatures, width]);
     }
   }
-  const pair = adapter?.tensors.get('lm_head');
+  const pair = adapter.tensors.get('lm_head');
   return {
+    isAdapted: true,
     decode,
-    head: pair === undefined || adapter === undefined ? undefined : headAdapter(config, adapter, pair, tensors),
+    head: pair === undefined ? undefined : headAdapter(config, adapter, pair, tensors),
   };
 }
 

@@ -44,8 +44,8 @@ export class InferenceModel implements AsyncDisposable {
     return this.#parts.file.path;
   }
 
-  decode(): Promise<Compiled> {
-    return this.#load('decode', () => buildDecodeGraph(this.config, this.#parts.file));
+  decode(adapted: boolean): Promise<Compiled> {
+    return this.#load(`decode ${adapted}`, () => buildDecodeGraph(this.config, this.#parts.file, { adapted }));
   }
 
   head(kind: HeadKind, adapted: boolean): Promise<Compiled> {
@@ -53,7 +53,8 @@ export class InferenceModel implements AsyncDisposable {
   }
 
   sequence(kind: SequenceKind): Promise<SequenceProgram> {
-    const key = kind.type === 'score' ? `score ${kind.topK} ${kind.adaptedHead}` : 'prefill';
+    const key =
+      kind.type === 'score' ? `score ${kind.topK} ${kind.adapted} ${kind.adaptedHead}` : `prefill ${kind.adapted}`;
     let found = this.#sequences.get(key);
     if (found === undefined) {
       const { program, weightNames } = buildSequenceGraph(this.config, kind);

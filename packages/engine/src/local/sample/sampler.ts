@@ -1,6 +1,8 @@
 /** All sampling of one engine: requests wait for room, join the batch of their snapshot, and are decoded a few steps at a time. */
 import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
 import { DecodeBatch, type PromptRows } from './batch.js';
+import type { SamplerEvent } from './events.js';
+import { Prefills } from './prefill.js';
 import { Row, type TextStream } from './row.js';
 import { divergedWeights, type Scores } from './score.js';
 import { ScoreQueue } from './score-queue.js';
@@ -14,6 +16,7 @@ export interface SamplerOptions {
   /** Bytes of keys and values at most in one batch. */
   readonly maxCacheBytes: number;
   readonly newTextStream: () => TextStream;
+  readonly onEvent?: ((event: SamplerEvent) => void) | undefined;
 }
 
 interface Request {
@@ -28,6 +31,8 @@ interface Request {
 
 /** Tokens of prompts that one prefill takes at most. */
 const prefillTokens = 2048;
+/** Share of the bytes of a batch that may be taken, besides, by prompts that are kept. */
+const keptPromptsShare = 1 / 8;
 /** Decoding goes on in one slice until this much time has passed. */
 const sliceMs = 30;
 
@@ -35,15 +40,25 @@ export class Sampler {
   readonly #options: SamplerOptions;
   readonly #batches = new Map<Snapshot, DecodeBatch>();
   readonly #requests = new Set<Request>();
-  readonly #scores = new ScoreQueue();
+  readonly #scores: ScoreQueue;
+  readonly #prefills: Prefills;
   #turn = 0;
+  /** Milliseconds that scoring has had more than decoding, counted from when both last had work. */
+  #scoringAheadMs = 0;
 
   constructor(options: SamplerOptions) {
+    const { maxCacheBytes, onEvent } = options;
     this.#options = options;
+    this.#scores = new ScoreQueue(onEvent);
+    this.#prefills = new Prefills({ maxBytes: maxCacheBytes * keptPromptsShare, onEvent });
   }
 
   get idle(): boolean {
-    return this.#requests.size === 0 && this.#batches.size === 0 && this.#scores.idle;
+    return this.#decodingIdle && this.#scores.idle;
+  }
+
+  get #decodingIdle(): boolean {
+    return this.#requests.size === 0 && this.#batches.size === 0;
   }
 
   /** Queues a request; {@link runSlice} works on it. An abort frees its rows at the next slice. */
@@ -124,9 +139,17 @@ export class Sampler {
     request.reject(reason);
   }
 
-  /** Does one bounded piece of work: some prompts' scores, a prefill, or some decoding steps of one batch. */
+  /** Does one bounded piece of work. Scoring and decoding have equal time while both have work. */
   async runSlice(): Promise<void> {
-    if (!this.#scores.idle) return this.#scores.runSlice();
+    if (this.#scores.idle || this.#decodingIdle) this.#scoringAheadMs = 0;
+    const isScoring = !this.#scores.idle && (this.#decodingIdle || this.#scoringAheadMs <= 0);
+    const start = performance.now();
+    await (isScoring ? this.#scores.runSlice() : this.#runDecodingSlice());
+    this.#scoringAheadMs += (isScoring ? 1 : -1) * (performance.now() - start);
+  }
+
+  /** Prefills of prompts, or some decoding steps of one batch. */
+  async #runDecodingSlice(): Promise<void> {
     if (await this.#admit()) return;
     const batches = [...this.#batches.values()];
     const batch = batches[this.#turn++ % Math.max(1, batches.length)];
@@ -135,6 +158,7 @@ export class Sampler {
     try {
       batch.removeRows((row) => row.stopReason !== undefined);
       while (batch.size > 0 && performance.now() < until) {
+        this.#options.onEvent?.({ type: 'decode-step', rows: batch.size });
         await batch.step();
         if (this.#settle(batch.snapshot)) break;
       }
@@ -152,28 +176,34 @@ export class Sampler {
     if (first === undefined) return false;
     const { snapshot } = first;
     let room = this.#room(snapshot);
-    let tokens = 0;
-    const prompts: PromptRows[] = [];
+    let prefilled = 0;
+    const prompts = new Map<string, PromptRows>();
     const takers: Request[] = [];
     for (const request of this.#requests) {
       if (request.snapshot !== snapshot || request.waiting.length === 0) continue;
-      const { prompt } = request.spec;
-      if (room === 0 || (prompts.length > 0 && tokens + prompt.length > prefillTokens)) break;
+      const tokens = request.spec.prompt.subarray(0, -1);
+      const key = this.#prefills.key(snapshot, tokens);
+      const cost = prompts.has(key) || this.#prefills.has(key) ? 0 : tokens.length;
+      if (room === 0 || (prefilled > 0 && prefilled + cost > prefillTokens)) break;
       const rows = request.waiting.slice(0, room);
       request.waiting = request.waiting.slice(rows.length);
-      prompts.push({ prompt, rows });
+      const known = prompts.get(key);
+      if (known === undefined) prompts.set(key, { tokens, rows });
+      else known.rows.push(...rows);
       takers.push(request);
       room -= rows.length;
-      tokens += prompt.length;
+      prefilled += cost;
     }
     let batch = this.#batches.get(snapshot);
     if (batch === undefined) {
-      batch = new DecodeBatch(snapshot);
+      batch = new DecodeBatch(snapshot, this.#prefills);
       this.#batches.set(snapshot, batch);
     }
     try {
-      await batch.join(prompts);
+      await batch.join([...prompts.values()]);
     } catch (error) {
+      // Memory may be what was missing.
+      this.#prefills.clear();
       for (const request of takers) this.#drop(request, error);
       this.#closeIfEmpty(batch);
     }

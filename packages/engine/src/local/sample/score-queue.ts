@@ -1,4 +1,5 @@
 /** Prompts that wait to be scored, oldest first, one a slice. */
+import type { SamplerEvent } from './events.js';
 import { type Scores, score } from './score.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -12,6 +13,11 @@ interface Waiting {
 
 export class ScoreQueue {
   readonly #waiting = new Set<Waiting>();
+  readonly #onEvent: ((event: SamplerEvent) => void) | undefined;
+
+  constructor(onEvent?: (event: SamplerEvent) => void) {
+    this.#onEvent = onEvent;
+  }
 
   get idle(): boolean {
     return this.#waiting.size === 0;

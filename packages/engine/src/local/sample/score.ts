@@ -58,7 +58,12 @@ export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number
   };
   const outputs = await runSequence(
     snapshot,
-    { type: 'score', topK, adaptedHead: snapshot.fused.head !== undefined },
+    {
+      type: 'score',
+      topK,
+      adapted: snapshot.fused.isAdapted,
+      adaptedHead: snapshot.fused.head !== undefined,
+    },
     feeds,
     ['logprobs', ...(topK > 0 ? ['top_logprobs', 'top_ids'] : [])],
   );

@@ -35,11 +35,11 @@ export const keysOutput = (layer: number) => `keys.${layer}`;
 export const valuesOutput = (layer: number) => `values.${layer}`;
 
 export type SequenceKind =
-  | { readonly type: 'prefill' }
-  | { readonly type: 'score'; readonly topK: number; readonly adaptedHead: boolean };
+  | { readonly type: 'prefill'; readonly adapted: boolean }
+  | { readonly type: 'score'; readonly topK: number; readonly adapted: boolean; readonly adaptedHead: boolean };
 
 /**
- * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights and adapter by name (B already scaled). `prefill`: keys and values
+ * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights by name and, where `adapted`, the adapter (B already scaled). `prefill`: keys and values
  * [B,K,S,d] by layer. `score`: `logprobs` [B·S,1] of `targets` [B·S,1], and with topK the likeliest `top_logprobs`, `top_ids` [B·S,k].
  */
 export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): SequenceGraph {
@@ -78,7 +78,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
         weights(`${name}.weight`),
         hasBias(config, module) ? weights(`${name}.bias`) : undefined,
       );
-      return withAdapter(x, y, `layers.${layer}.${module}`, 'R');
+      return kind.adapted ? withAdapter(x, y, `layers.${layer}.${module}`, 'R') : y;
     },
     { ids, rotary, mask },
   );

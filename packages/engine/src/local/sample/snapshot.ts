@@ -11,14 +11,15 @@ import type { InferenceModel } from './inference-model.js';
 export class Snapshot {
   readonly model: InferenceModel;
   readonly fused: FusedAdapter;
-  /** A and B (scaled) of every linear layer, by the names that sequence programs use. */
+  /** A and B (scaled) of every linear layer, by the names that sequence programs use; empty without an adapter. */
   readonly sequence: Feeds;
 
   constructor(model: InferenceModel, adapter: AdapterWeights | undefined) {
     this.model = model;
     this.fused = fuseAdapter(model.config, adapter, model.tensors);
     this.sequence = {};
-    const rank = adapter?.rank ?? 1;
+    if (adapter === undefined) return;
+    const { rank, scale } = adapter;
     for (const { key, inFeatures, outFeatures } of linearModules(model.config, targetModules)) {
       if (key === 'lm_head') {
         if (this.fused.head === undefined) continue;
@@ -26,8 +27,7 @@ export class Snapshot {
         this.sequence[adapterInput(key, 'B')] = this.fused.head.B;
         continue;
       }
-      const pair = adapter?.tensors.get(key);
-      const scale = adapter?.scale ?? 1;
+      const pair = adapter.tensors.get(key);
       this.sequence[adapterInput(key, 'A')] = model.tensors.float(pair?.A ?? new Float32Array(rank * inFeatures), [
         rank,
         inFeatures,

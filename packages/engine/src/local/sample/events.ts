@@ -1,0 +1,8 @@
+/** What the sampler does, told as it happens, for tests and measurements. */
+export type SamplerEvent =
+  /** Keys and values of a prompt but for its last token: computed, or taken from those that are kept. */
+  | { readonly type: 'prompt-prefill'; readonly tokens: number; readonly isReused: boolean }
+  /** One token for each of so many rows, all of one version. */
+  | { readonly type: 'decode-step'; readonly rows: number }
+  /** A slice of scoring: the model over a whole prompt, or the head over some of its positions. */
+  | { readonly type: 'score-slice'; readonly tokens: number };

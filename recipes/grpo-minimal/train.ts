@@ -87,11 +87,10 @@ for (let step = 1; step <= steps; step++) {
     }),
   );
   const sampled = performance.now();
-  const advantages = centerRewards(groups.map(({ rewards }) => rewards));
-  const data = groups.flatMap(({ prompt, sequences, rewards }, g) =>
-    new Set(rewards).size === 1 // a group of equal rewards teaches nothing
-      ? []
-      : sequences.map((sequence, s) => rlDatum({ prompt, sequence, advantage: advantages[g]![s]! })),
+  const live = groups.filter(({ rewards }) => new Set(rewards).size > 1); // a group of equal rewards teaches nothing
+  const advantages = centerRewards(live.map(({ rewards }) => rewards));
+  const data = live.flatMap(({ prompt, sequences }, g) =>
+    sequences.map((sequence, s) => rlDatum({ prompt, sequence, advantage: advantages[g]![s]! })),
   );
   if (data.length > 0) {
     const pass = training.forwardBackward(data, 'importance_sampling'); // queued at once
@@ -103,11 +102,9 @@ for (let step = 1; step <= steps; step++) {
   seconds.train += (end - sampled) / 1000;
   sampledTokens += groups.flatMap(({ sequences }) => sequences).reduce((sum, { tokens }) => sum + tokens.length, 0);
   const rewards = groups.flatMap((group) => group.rewards);
-  const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
-  const dead = groups.filter((group) => new Set(group.rewards).size === 1).length;
-  console.log(
-    `step ${step}/${steps}  reward ${mean.toFixed(3)}  dead groups ${dead}  ${((end - start) / 1000).toFixed(1)} s`,
-  );
+  const reward = (rewards.reduce((sum, each) => sum + each, 0) / rewards.length).toFixed(3);
+  const dead = groups.length - live.length;
+  console.log(`step ${step}/${steps}  reward ${reward}  dead groups ${dead}  ${((end - start) / 1000).toFixed(1)} s`);
 }
 
 await judge('after');
@@ -115,6 +112,5 @@ console.log(
   `sampling ${seconds.sample.toFixed(1)} s (${sampledTokens} tokens), training ${seconds.train.toFixed(1)} s`,
 );
 const { modelPackageArn } = await training.saveWeightsForSampler({ description: `grpo-minimal, ${steps} steps` });
-console.log(
-  `adapter ${modelPackageArn}\nfiles   ${(await service.versionDirectory(modelPackageArn)) ?? 'with the server'}`,
-);
+console.log(`adapter ${modelPackageArn}`);
+console.log(`files   ${(await service.versionDirectory(modelPackageArn)) ?? 'with the server'}`);

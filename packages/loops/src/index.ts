@@ -11,8 +11,6 @@ export { sftDatum, sftDatumFromMessages } from './datums/sft-datum.js';
 export type { ArithmeticEnvironment, ProblemsOptions } from './environments/arithmetic/environment.js';
 export { arithmetic } from './environments/arithmetic/environment.js';
 export { gradeArithmetic } from './environments/arithmetic/grader.js';
-export type { NoiseKind, PretrainingExample, PretrainingOptions } from './environments/arithmetic/pretraining.js';
-export { noiseKinds, pretrainingExample } from './environments/arithmetic/pretraining.js';
 export type {
   ArithmeticLevel,
   ArithmeticOperation,

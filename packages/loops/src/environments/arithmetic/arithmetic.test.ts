@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { createRandom } from '../../random.js';
 import { arithmetic } from './environment.js';
 import { gradeArithmetic } from './grader.js';
-import { noiseKinds, pretrainingExample } from './pretraining.js';
 import { allProblems, arithmeticProblem, arithmeticSpace } from './problems.js';
 import { arithmeticSplit, arithmeticSplits } from './split.js';
 
@@ -50,11 +49,9 @@ describe('the split', () => {
   it('separates what is drawn for pretraining, for rewards and for judging', () => {
     const environment = arithmetic();
     const random = createRandom(5);
-    const trained = new Set<string>();
-    for (let i = 0; i < 3000; i++) {
-      trained.add(environment.draw(random).id);
-      trained.add(pretrainingExample(environment, random).problem.id);
-    }
+    const pretrained = environment.problems({ split: 'pretrain', count: 3000, seed: 5 });
+    const trained = new Set(pretrained.map(({ id }) => id));
+    for (let i = 0; i < 3000; i++) trained.add(environment.draw(random).id);
     const heldOut = environment.problems({ split: 'held-out', count: 300, seed: 9 });
     expect(new Set(heldOut.map(({ id }) => id)).size).toBe(300);
     expect(heldOut.filter(({ id }) => trained.has(id))).toEqual([]);
@@ -107,38 +104,5 @@ describe('the grader', () => {
     for (const text of ['', 'x', '=19', '19=', '1 9', '12+7=19', '019', '1e1', '\u001b19', '1'.repeat(40)]) {
       expect(grade(text)).toEqual({ status: 'unparsed', reward: 0 });
     }
-  });
-});
-
-describe('pretraining examples', () => {
-  const environment = arithmetic({ level: 2, operations: ['+', '-', '*'] });
-
-  it('are right without noise and wrong with it, in the share asked for', () => {
-    const random = createRandom(11);
-    let spoilt = 0;
-    for (let i = 0; i < 4000; i++) {
-      const { problem, completion, noise } = pretrainingExample(environment, random, { noise: 0.5 });
-      const isRight =
-        gradeArithmetic({ problem, text: completion, stopReason: 'stop' }).status === 'ok' &&
-        completion === problem.answer;
-      expect(isRight).toBe(noise === 'none');
-      expect(arithmeticSplit(problem)).toBe('pretrain');
-      if (noise !== 'none') spoilt += 1;
-    }
-    expect(spoilt / 4000).toBeCloseTo(0.5, 1);
-  });
-
-  it.each(noiseKinds)('of kind %s parse or not as it says', (kind) => {
-    const random = createRandom(2);
-    for (let i = 0; i < 300; i++) {
-      const { problem, completion } = pretrainingExample(environment, random, { noise: 1, noiseKinds: [kind] });
-      const grade = gradeArithmetic({ problem, text: completion, stopReason: 'stop' });
-      expect(grade.status === 'grader_error' ? 1 : grade.reward).toBe(0);
-      if (kind !== 'reversed') expect(grade.status).toBe(kind === 'form' ? 'unparsed' : 'ok');
-    }
-  });
-
-  it('are refused for a noise that is no share', () => {
-    expect(() => pretrainingExample(environment, createRandom(1), { noise: 2 })).toThrow('noise');
   });
 });

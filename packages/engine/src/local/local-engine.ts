@@ -32,6 +32,7 @@ import { checkSpec } from './check-spec.js';
 import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './checkpoint.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
+import type { SamplerEvent } from './sample/events.js';
 import { Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
@@ -44,9 +45,10 @@ export interface LocalEngineOptions extends PlanOptions {
   readonly cacheDirectory: string;
   /** Rows at most that are decoded together; 256. */
   readonly maxRows?: number;
-  /** Memory for keys and values; 2 GiB. */
+  /** Memory for keys and values of rows that are decoded together; 2 GiB. An eighth as much again is for prompts used lately. */
   readonly maxCacheBytes?: number;
   readonly onSlice?: (event: SliceEvent) => void;
+  readonly onSampling?: (event: SamplerEvent) => void;
 }
 
 export class LocalEngine implements Engine {
@@ -69,7 +71,7 @@ export class LocalEngine implements Engine {
     const { cacheDirectory, maxRows = 256, maxCacheBytes = 2 * 2 ** 30 } = options;
     // Control tokens count as text here: a stop string may be one.
     const newTextStream = () => this.#tokenizer().streamDecoder({ skipSpecialTokens: false });
-    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream });
+    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream, onEvent: options.onSampling });
     this.#loop = new SliceLoop(this.#sampler, options.onSlice);
     this.#snapshots = new Snapshots(base, {
       cacheDirectory,

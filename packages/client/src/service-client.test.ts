@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { LoopwrightError } from '@loopwright/protocol';
 import { expect, test } from 'vitest';
-import { modelPackage, type SeenRequest } from './testing/fake-server.js';
+import { modelPackage } from './testing/fake-results.js';
+import type { SeenRequest } from './testing/fake-server.js';
 import { failure, setUp } from './testing/setup.js';
 
 const bodyOf = (body: string | undefined): Record<string, unknown> => JSON.parse(body ?? '{}');

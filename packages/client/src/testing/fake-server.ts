@@ -1,5 +1,5 @@
 /** A server in memory that speaks the wire: enough of its rules to test a client against, and switches for what can go wrong. */
-import { LoopwrightError, type OperationResults, type SessionStatus } from '@loopwright/protocol';
+import { LoopwrightError, type SessionStatus } from '@loopwright/protocol';
 import {
   arnMap,
   type ControlAction,
@@ -22,6 +22,7 @@ import {
   type TrainingRequest,
 } from '@loopwright/wires/sagemaker';
 import { decodeControlRequest } from '@loopwright/wires/sagemaker/server';
+import { samplingResult, trainingResult } from './fake-results.js';
 
 const arns = arnMap();
 
@@ -175,7 +176,8 @@ export class FakeServer {
     this.training.push(request);
     const does = this.onTraining(request);
     const { operation } = request;
-    const finish = () => encodeTrainingResult(this.#trainingResult(session, request), { arns });
+    const nextVersion = () => `sagemaker-default/${++session.versions}`;
+    const finish = () => encodeTrainingResult(trainingResult(request, nextVersion), { arns });
     this.#open(session, id, does, finish, operation.type);
     return { operationId: id };
   }
@@ -220,36 +222,6 @@ export class FakeServer {
   #checkActive(session: FakeSession): void {
     if (session.status !== 'Running')
       throw new LoopwrightError({ code: 'session_not_active', message: session.status });
-  }
-
-  #trainingResult(session: FakeSession, { operation, sequenceNumber }: TrainingRequest) {
-    switch (operation.type) {
-      case 'forward':
-      case 'forward-backward': {
-        // Each output tells its datum's first token, so that order can be checked.
-        const outputs = operation.data.map(({ modelInput, targetTokens }) => ({
-          logprobs: new Float32Array(targetTokens.data.length).fill(-modelInput[0]!),
-          loss: modelInput[0]!,
-        }));
-        const result: OperationResults['forward'] = {
-          outputs,
-          lossSum: outputs.reduce((sum, { loss }) => sum + loss, 0),
-          metrics: { 'ratio/mean': sequenceNumber },
-          trainingTokens: operation.data.reduce((sum, { modelInput }) => sum + modelInput.length, 0),
-        };
-        return { type: operation.type, result };
-      }
-      case 'optim-step':
-        return { type: operation.type, result: { step: 1, gradNorm: 2, metrics: {} } };
-      case 'save-weights':
-      case 'save-state':
-        session.versions += 1;
-        return { type: operation.type, result: { version: `sagemaker-default/${session.versions}` } };
-      case 'load-state':
-        return { type: operation.type, result: {} };
-      default:
-        return operation satisfies never;
-    }
   }
 
   #control<A extends ControlAction>(action: A, body: unknown): ControlResponses[ControlAction] {
@@ -355,66 +327,3 @@ const hubContent = {
   HubContentStatus: 'Available',
   CreationTime: 1_790_000_000,
 } as const;
-
-function samplingResult(request: SamplingRequest): Parameters<typeof encodeSamplingResult>[0] {
-  switch (request.type) {
-    case 'sample': {
-      const prompt = new Float32Array(request.prompt.length).fill(-0.5);
-      return {
-        type: 'sample',
-        result: {
-          sequences: Array.from({ length: request.numSamples }, (_, index) => ({
-            tokens: Int32Array.of(request.prompt[0]!, index),
-            logprobs: Float32Array.of(-0.25, -0.5),
-            stopReason: 'stop' as const,
-          })),
-          ...(request.promptLogprobs ? { promptLogprobs: prompt } : {}),
-          ...(request.topkPromptLogprobs > 0 ? { topkPromptLogprobs: [[], [{ tokenId: 1, logprob: -0.5 }]] } : {}),
-          prefillTokens: request.prompt.length,
-        },
-      };
-    }
-    case 'compute-logprobs':
-      return {
-        type: 'compute-logprobs',
-        // One prompt gets a wrong number of values, to test that it is noticed.
-        result: {
-          logprobs: new Float32Array(request.prompt[0] === 13 ? 1 : request.prompt.length).fill(-0.5),
-          prefillTokens: request.prompt.length,
-        },
-      };
-    case 'load-weights':
-      return { type: 'load-weights', result: {} };
-    default:
-      return request satisfies never;
-  }
-}
-
-/** A saved version as the server describes it. */
-export function modelPackage(
-  version: number,
-  kind: 'state' | 'weights',
-  extension?: ControlResponses['DescribeModelPackage']['Loopwright'],
-): ControlResponses['DescribeModelPackage'] {
-  return {
-    ModelPackageArn: arns.toArn(`sagemaker-default/${version}`),
-    ModelPackageName: 'sagemaker-default',
-    ModelPackageGroupName: 'sagemaker-default',
-    ModelPackageVersion: version,
-    CreationTime: 1_790_000_000 + version,
-    ModelPackageStatus: 'Completed',
-    ModelPackageDescription: `version ${version}`,
-    ModelPackageStatusDetails: { ValidationStatuses: [] },
-    ModelApprovalStatus: 'Approved',
-    InferenceSpecification: {
-      Containers: [
-        {
-          IsCheckpoint: kind === 'state',
-          BaseModel: { HubContentName: 'tiny', HubContentVersion: '1.0.0' },
-          ModelDataSource: { S3DataSource: { S3Uri: 's3://a/b/', S3DataType: 'S3Prefix', CompressionType: 'None' } },
-        },
-      ],
-    },
-    ...(extension === undefined ? {} : { Loopwright: extension }),
-  };
-}

@@ -1,23 +1,24 @@
 /**
- * Drives one session: training operations strictly in order and one at a time, sampling operations beside them, and the
- * session in the engine made anew from the log whenever the engine's incarnation is another than the one it was made in.
+ * Drives one session: training operations strictly in order and one at a time, sampling operations beside them; what the end of an
+ * engine took down is run again on its successor.
  */
-import type { Engine, ExecutionPlan } from '@loopwright/engine';
-import { asLoopwrightError, LoopwrightError, type VersionId } from '@loopwright/protocol';
+import type { Engine } from '@loopwright/engine';
+import { asLoopwrightError, type LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { Ending, SessionEffects } from '../operations/operation-log.js';
 import type { OperationRecord, SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
-import { cancelled, failureEffects, gradientIncomplete, notRun, type SessionEnd } from './endings.js';
+import { type Attempt, attempt, failureOf } from './attempt.js';
+import { cancelled, failureEffects, gradientIncomplete, type SessionEnd } from './endings.js';
+import { EngineResidence } from './engine-residence.js';
 import { type ExecutionTools, executeSampling, executeTraining } from './execute.js';
 import { GapWatch } from './gap-watch.js';
 import { type Progress, trainingWait } from './progress.js';
-import { rebuildSession } from './rebuild.js';
 import { type Running, RunningOperations } from './running-operations.js';
 import type { TraceEntry } from './trace.js';
-import { type Outcome, writeEnding } from './write-ending.js';
+import { type Outcome, skipOpen, writeEnding } from './write-ending.js';
 
 export interface RunnerOptions {
   readonly session: SessionRecord;
@@ -31,14 +32,12 @@ export interface RunnerOptions {
   readonly stopGraceMs: number;
 }
 
-/** An operation that the engine's end took down is run again this often; then it is the likely cause. */
-const maxAttempts = 3;
-
 export class SessionRunner {
   readonly #session: SessionRecord;
   readonly #options: RunnerOptions;
   readonly #running: RunningOperations;
   readonly #gap: GapWatch;
+  readonly #residence: EngineResidence;
   /** Accepted, and their turn not over yet: waiting, running, or cancelled while they waited. */
   readonly #training = new Map<number, TrainingRecord>();
   readonly #spent = new Set<number>();
@@ -49,15 +48,13 @@ export class SessionRunner {
   #parent: VersionId | null = null;
   #phase: 'loading' | 'rebuilding' | 'ready' = 'loading';
   #turning = false;
-  /** Of the engine in which this session lives; undefined when it has to be made (again). */
-  #incarnation: string | undefined;
   #ended = false;
   #suspended = false;
   #ending: Promise<void> | undefined;
   #starting: Promise<void> | undefined;
 
   constructor(options: RunnerOptions) {
-    const { session, sessions, tools } = options;
+    const { session, sessions, engines, tools } = options;
     const { clock } = tools;
     this.#options = options;
     this.#session = session;
@@ -65,6 +62,7 @@ export class SessionRunner {
     this.#step = session.step;
     this.#gradientIncomplete = session.gradientIncomplete;
     this.#running = new RunningOperations(clock);
+    this.#residence = new EngineResidence({ session, sessions, engines, tools });
     const onTimeout = (error: LoopwrightError) => {
       this.#fail(error).catch(() => {}); // logged inside
     };
@@ -172,7 +170,7 @@ export class SessionRunner {
       this.#phase = hasHistory ? 'rebuilding' : 'loading';
       await sessions.change(id, { from: ['Created'], to: 'Scheduled' });
       if (status === 'Blocked') await sessions.change(id, { from: ['Blocked'], to: 'Running', error: null });
-      const plan = await this.#enterEngine();
+      const plan = await this.#residence.enter(this.#next);
       if (this.#isOver()) return;
       await sessions.change(id, { from: ['Scheduled'], to: 'Running', ...(plan === undefined ? {} : { plan }) });
       this.#phase = 'ready';
@@ -199,39 +197,6 @@ export class SessionRunner {
       if (record.kind === 'sampling' && !isKnown) this.#sampling.push(record);
     }
     return records.length > 0;
-  }
-
-  /** Makes the session in the engine unless it is there already; returns its plan if it made it. */
-  async #enterEngine(): Promise<ExecutionPlan | undefined> {
-    const { sessions, tools } = this.#options;
-    for (let attempt = 1; ; attempt++) {
-      const engine = await this.#engine();
-      const { incarnation } = engine;
-      if (incarnation === this.#incarnation) return undefined;
-      try {
-        const session = await sessions.byId(this.#session.id);
-        const plan = await rebuildSession({ engine, session, nextSequenceNumber: this.#next, tools });
-        this.#incarnation = incarnation;
-        if (this.#ended) await engine.closeSession(this.#session.name);
-        return plan;
-      } catch (error) {
-        if (attempt >= maxAttempts || !(await this.#engineIsGone(engine, incarnation, error))) throw error;
-      }
-    }
-  }
-
-  #engine(): Promise<Engine> {
-    const { spec, plan } = this.#session;
-    return this.#options.engines.engine(spec.baseModel, plan?.threads);
-  }
-
-  /** Whether a failure came from the end of the engine's process, so that the same call may work on its successor. */
-  async #engineIsGone(engine: Engine, incarnation: string, error: unknown): Promise<boolean> {
-    const { engines } = this.#options;
-    if (engine.incarnation !== incarnation || !engines.isServing(engine)) return true;
-    if (!LoopwrightError.isInstance(error) || error.code !== 'disposed') return false;
-    await engines.discard(engine);
-    return true;
   }
 
   #takeTurns(): void {
@@ -277,19 +242,18 @@ export class SessionRunner {
     }
   }
 
-  /** Undefined when the session was let go meanwhile. */
+  /** Undefined when the session was let go meanwhile. Rejects when the session can't be made in an engine. */
   async #attemptTraining(record: TrainingRecord, running: Running): Promise<Outcome | undefined> {
     const { tools } = this.#options;
     const operation = await tools.log.operation(record);
-    for (let attempt = 1; ; attempt++) {
-      const engine = await this.#engineWithSession();
-      const { incarnation } = engine;
-      try {
+    return this.#attempt(running, {
+      engine: () => this.#engineWithSession(),
+      work: async (engine) => {
         if (record.type === 'optim-step' && this.#gradientIncomplete) {
           await engine.clearGradient(this.#session.name);
           return gradientIncomplete();
         }
-        return await executeTraining(tools, {
+        return executeTraining(tools, {
           engine,
           session: this.#session,
           record,
@@ -297,24 +261,18 @@ export class SessionRunner {
           lineage: { step: this.#step, parent: this.#parent },
           options: running.callOptions,
         });
-      } catch (error) {
-        if (this.#suspended) return undefined;
-        if (running.abort.signal.aborted) return asLoopwrightError(running.abort.signal.reason, 'cancelled');
-        if (attempt >= maxAttempts || !(await this.#engineIsGone(engine, incarnation, error))) {
-          return asLoopwrightError(error, 'operation_failed');
-        }
-      }
-    }
+      },
+    });
   }
 
   /** The engine, with the session in it. */
   async #engineWithSession(): Promise<Engine> {
-    const engine = await this.#engine();
-    if (engine.incarnation === this.#incarnation) return engine;
+    const engine = await this.#residence.engine();
+    if (this.#residence.isIn(engine)) return engine;
     this.#phase = 'rebuilding';
-    await this.#enterEngine();
+    await this.#residence.enter(this.#next);
     this.#phase = 'ready';
-    return this.#engine();
+    return this.#residence.engine();
   }
 
   #passTurn(record: TrainingRecord, effects: SessionEffects): void {
@@ -351,27 +309,26 @@ export class SessionRunner {
   /** Undefined when the session was let go meanwhile. */
   async #attemptSampling(record: SamplingRecord, running: Running): Promise<Outcome | undefined> {
     const { tools } = this.#options;
-    for (let attempt = 1; ; attempt++) {
-      let engine: Engine | undefined;
-      let incarnation = '';
-      try {
-        const operation = await tools.log.operation(record);
-        engine = await this.#engine();
-        incarnation = engine.incarnation;
-        return await executeSampling(tools, {
-          engine,
-          session: this.#session,
-          record,
-          operation: operation as Parameters<typeof executeSampling>[1]['operation'], // true: a sampling record holds a sampling operation
-          options: running.callOptions,
-        });
-      } catch (error) {
-        if (this.#suspended) return undefined;
-        if (running.abort.signal.aborted) return asLoopwrightError(running.abort.signal.reason, 'cancelled');
-        const isGone = engine !== undefined && (await this.#engineIsGone(engine, incarnation, error));
-        if (!isGone || attempt >= maxAttempts) return asLoopwrightError(error, 'operation_failed');
-      }
+    try {
+      const operation = await tools.log.operation(record);
+      return await this.#attempt(running, {
+        engine: () => this.#residence.engine(),
+        work: (engine) =>
+          executeSampling(tools, {
+            engine,
+            session: this.#session,
+            record,
+            operation: operation as Parameters<typeof executeSampling>[1]['operation'], // true: a sampling record holds a sampling operation
+            options: running.callOptions,
+          }),
+      });
+    } catch (error) {
+      return failureOf(error, running, this.#suspended);
     }
+  }
+
+  #attempt(running: Running, { engine, work }: Pick<Attempt, 'engine' | 'work'>): Promise<Outcome | undefined> {
+    return attempt({ running, residence: this.#residence, isSuspended: () => this.#suspended, engine, work });
   }
 
   #write({ record, startedAtMs }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
@@ -379,19 +336,10 @@ export class SessionRunner {
     const { log, clock } = tools;
     const isOver = () => this.#isOver();
     const onLostResult = () => {
-      if (record.kind === 'training') this.#incarnation = undefined; // made anew before its next turn
+      if (record.kind === 'training') this.#residence.distrust();
     };
-    return writeEnding({
-      session: this.#session,
-      record,
-      startedAtMs,
-      outcome,
-      log,
-      clock,
-      logger,
-      isOver,
-      onLostResult,
-    });
+    const session = this.#session;
+    return writeEnding({ session, record, startedAtMs, outcome, log, clock, logger, isOver, onLostResult });
   }
 
   async #fail(error: LoopwrightError): Promise<void> {
@@ -401,31 +349,20 @@ export class SessionRunner {
   }
 
   async #end(to: SessionEnd, error?: LoopwrightError): Promise<void> {
-    const { sessions, logger, stopGraceMs } = this.#options;
+    const { sessions, tools, logger, stopGraceMs } = this.#options;
     const { id, name } = this.#session;
     this.#ended = true;
+    this.#residence.giveUp();
     this.#gap.stop();
     await this.#running.giveUp(to === 'Failed' ? 'the session failed' : 'the session was stopped', stopGraceMs);
     try {
-      await this.#skipOpen(to);
-      if (this.#incarnation !== undefined) await (await this.#engine()).closeSession(name);
+      await skipOpen({ session: this.#session, log: tools.log, running: this.#running, to });
+      await this.#residence.leave();
     } catch (cause) {
       logger.error({ session: name, code: asLoopwrightError(cause).code }, 'the end of a session left something');
     }
     const from = ['Created', 'Scheduled', 'Running', 'Blocked', 'Stopping'] as const;
     await sessions.change(id, { from, to, ...(error === undefined ? {} : { error }) });
-  }
-
-  /** Training operations that did not run are Skipped; sampling ones know no such status and fail. */
-  async #skipOpen(to: SessionEnd): Promise<void> {
-    const { log } = this.#options.tools;
-    for (const record of await log.ofSession(this.#session.id, { open: true })) {
-      const ran = this.#running.get(record.id);
-      const status = record.kind === 'training' && ran === undefined ? 'Skipped' : 'Failed';
-      const error = ran === undefined ? notRun(to) : cancelled('the session ended while the operation ran');
-      const startedAtMs = ran?.startedAtMs ?? null;
-      await log.finish({ session: this.#session, record, ending: { status, error }, startedAtMs, effects: {} });
-    }
   }
 
   #isOver(): boolean {

@@ -1,12 +1,13 @@
-/** Writing an ending down, whatever the disk says. */
+/** Writing endings down: of what ran, whatever the disk says, and of what a session leaves open at its end. */
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Ending, OperationLog, SessionEffects } from '../operations/operation-log.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
-import { failureEffects } from './endings.js';
+import { cancelled, failureEffects, notRun, type SessionEnd } from './endings.js';
 import type { Execution } from './execute.js';
+import type { RunningOperations } from './running-operations.js';
 
 /** What came of running an operation. */
 export type Outcome = Execution | LoopwrightError;
@@ -73,4 +74,23 @@ function endingOf(record: OperationRecord, session: SessionRecord, outcome: Outc
   const { done, effects: own, alongside } = outcome;
   const effects = record.kind === 'training' ? { ...own, nextSequenceNumber: record.sequenceNumber + 1 } : own;
   return { ending: { status: 'Completed', done }, effects, alongside };
+}
+
+export interface SkipOpen {
+  readonly session: SessionRecord;
+  readonly log: OperationLog;
+  readonly running: RunningOperations;
+  /** How the session ends. */
+  readonly to: SessionEnd;
+}
+
+/** Training operations that did not run are Skipped; sampling ones know no such status and fail. */
+export async function skipOpen({ session, log, running, to }: SkipOpen): Promise<void> {
+  for (const record of await log.ofSession(session.id, { open: true })) {
+    const ran = running.get(record.id);
+    const status = record.kind === 'training' && ran === undefined ? 'Skipped' : 'Failed';
+    const error = ran === undefined ? notRun(to) : cancelled('the session ended while the operation ran');
+    const startedAtMs = ran?.startedAtMs ?? null;
+    await log.finish({ session, record, ending: { status, error }, startedAtMs, effects: {} });
+  }
 }

@@ -29,6 +29,11 @@ export function tinyModelDirectory(model: TinyModel): string {
   return fixturePath(`tiny/${model}`);
 }
 
+/** A GGUF file of llama-rope3 whose matrices are of all types in turn, with a tokenizer; `gguf/expected.json` says what is in it. */
+export function mixedGgufFile(): string {
+  return fixturePath('gguf/llama-rope3-mixed.gguf');
+}
+
 /** A PEFT directory. */
 export function loraAdapterDirectory(adapter: LoraAdapter): string {
   return fixturePath(`lora/${adapter}/adapter`);
@@ -54,6 +59,23 @@ export interface TinyExpected {
     /** The likeliest tokens that follow, no stop token. */
     readonly greedy_16: readonly number[];
   }[];
+}
+
+/** `gguf/expected.json`. */
+export interface GgufExpected {
+  /** By the name in Hugging Face files. */
+  readonly tensor_types: Readonly<Record<string, string>>;
+  /** Of the dequantized values, rows in the order of Hugging Face files. */
+  readonly sha256_of_float32: Readonly<Record<string, string>>;
+  readonly input_ids: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly greedy_16: readonly number[];
+  /** Blocks of random bytes, and their values. */
+  readonly q6_k: { readonly blocks_hex: string; readonly values: readonly number[] };
+  /** Values, and the blocks that ggml makes of them. */
+  readonly q8_0: { readonly blocks_hex: string; readonly values: readonly number[] };
+  /** The file's vocabulary under each way of cutting a text. */
+  readonly tokenizers: Readonly<Record<string, readonly { readonly text: string; readonly ids: readonly number[] }[]>>;
 }
 
 /** A datum of `lora/<adapter>/batch.json`; N positions each, `topk_*` are (N,3). */

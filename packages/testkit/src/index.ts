@@ -5,6 +5,7 @@ export type { FakeEngineOptions, FakeMethod, Hold } from './fake-engine.js';
 export { FakeEngine } from './fake-engine.js';
 export type {
   FullExpected,
+  GgufExpected,
   LoraAdapter,
   LoraBatch,
   LoraBatchDatum,
@@ -22,6 +23,7 @@ export {
   fixturePath,
   loraAdapterDirectory,
   loraAdapters,
+  mixedGgufFile,
   readFixtureJson,
   readFixtureTensors,
   tinyModelDirectory,

@@ -1,10 +1,16 @@
 /** Writes a whole model as a Hugging Face directory, in float32: an adapter folded into its base, or weights held in memory. */
-import { copyFile, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { linearModules, type WeightSpec, weightSpecs } from '../local/models/weight-names.js';
 import { type AdapterWeights, addLowRankProduct, requireAdapterFits } from './adapter.js';
-import { asWriteError, errorCode, throwIfCancelled, type WriteOptions, writeJsonAtomically } from './atomic-file.js';
-import type { ModelDirectory } from './model-directory.js';
+import {
+  asWriteError,
+  throwIfCancelled,
+  type WriteOptions,
+  writeFileAtomically,
+  writeJsonAtomically,
+} from './atomic-file.js';
+import type { ModelSource } from './model-source.js';
 import { elementCount } from './numbers.js';
 import { writeSafetensors } from './safetensors.js';
 import { requireWeight } from './weights-file.js';
@@ -37,12 +43,12 @@ const defaultMaxShardBytes = 2_000_000_000;
  *
  * @param directory made where there is none
  * @returns the names of the files written, weights first
- * @throws `checkpoint_mismatch` when the adapter does not fit the base; `model_invalid` as ModelDirectory.read does;
+ * @throws `checkpoint_mismatch` when the adapter does not fit the base; `model_invalid` as ModelSource.read does;
  *   `disk_full`, `cancelled`
  */
 export async function writeMergedModel(
   directory: string,
-  { base, adapter }: { readonly base: ModelDirectory; readonly adapter: AdapterWeights },
+  { base, adapter }: { readonly base: ModelSource; readonly adapter: AdapterWeights },
   options: WriteModelOptions = {},
 ): Promise<readonly string[]> {
   requireAdapterFits(adapter, base.config);
@@ -72,7 +78,7 @@ export async function writeMergedModel(
  */
 export async function writeFullModel(
   directory: string,
-  { base, weights }: { readonly base: ModelDirectory; readonly weights: ReadonlyMap<string, Float32Array> },
+  { base, weights }: { readonly base: ModelSource; readonly weights: ReadonlyMap<string, Float32Array> },
   options: WriteModelOptions = {},
 ): Promise<readonly string[]> {
   for (const spec of base.specs) requireWeight(weights, spec);
@@ -81,7 +87,7 @@ export async function writeFullModel(
 }
 
 interface ModelToWrite {
-  readonly base: ModelDirectory;
+  readonly base: ModelSource;
   readonly specs: readonly WeightSpec[];
   readonly read: (spec: WeightSpec) => Promise<Float32Array>;
   readonly config: Readonly<Record<string, unknown>>;
@@ -116,7 +122,10 @@ async function writeModel(
   }
   for (const file of companionFiles) {
     throwIfCancelled(options.signal, directory);
-    if (await copyIfPresent(join(base.directory, file), join(directory, file))) files.push(file);
+    const bytes = await base.files.read(file);
+    if (bytes === undefined) continue;
+    await writeFileAtomically(join(directory, file), (append) => append(bytes), options);
+    files.push(file);
   }
   // Last: a directory without it is no model, so an interrupted save is not taken for one.
   await writeJsonAtomically(join(directory, 'config.json'), inFloat32(config), options);
@@ -156,14 +165,4 @@ function inFloat32(config: Readonly<Record<string, unknown>>): Readonly<Record<s
     ...(dtype === undefined ? {} : { dtype: 'float32' }),
     ...(old === undefined && dtype !== undefined ? {} : { torch_dtype: 'float32' }),
   };
-}
-
-async function copyIfPresent(from: string, to: string): Promise<boolean> {
-  try {
-    await copyFile(from, to);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false;
-    throw asWriteError(error, to);
-  }
 }

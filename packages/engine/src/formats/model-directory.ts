@@ -5,7 +5,9 @@ import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type ModelConfig, parseModelConfig } from '../local/models/config.js';
 import { type WeightSpec, weightSpecs } from '../local/models/weight-names.js';
 import { errorCode, throwIfCancelled } from './atomic-file.js';
-import { firstNonFinite, sameShape, showShape } from './numbers.js';
+import { checkTensors, missingTensor, requireFinite } from './check-tensors.js';
+import { DirectoryFiles } from './directory-files.js';
+import type { ModelFiles, ModelSource, SourceFile } from './model-source.js';
 import { SafetensorsFile } from './safetensors.js';
 
 const singleFile = 'model.safetensors';
@@ -14,25 +16,17 @@ const indexFile = 'model.safetensors.index.json';
 /** Above any published config or index (the largest index is a few MB). */
 const maxJsonBytes = 64 * 1024 * 1024;
 
-/** A file the weights come from, as it was when the directory was opened. */
-export interface SourceFile {
-  readonly name: string;
-  readonly sizeBytes: number;
-  readonly modifiedAtMs: number;
-}
-
 /**
  * A model directory with its weight files open. Everything but the values has been checked: all tensors of the architecture
  * are there, with the right shapes, and no unknown ones. Close it with `await using`.
  */
-export class ModelDirectory implements AsyncDisposable {
-  /** Absolute, symbolic links resolved. */
+export class ModelDirectory implements ModelSource {
   readonly directory: string;
   readonly config: ModelConfig;
-  /** The whole of config.json, for writing it again. */
   readonly rawConfig: Readonly<Record<string, unknown>>;
   readonly specs: readonly WeightSpec[];
   readonly sources: readonly SourceFile[];
+  readonly files: ModelFiles;
   readonly #files: readonly SafetensorsFile[];
   readonly #fileOf: ReadonlyMap<string, SafetensorsFile>;
 
@@ -49,6 +43,7 @@ export class ModelDirectory implements AsyncDisposable {
     this.rawConfig = parts.rawConfig;
     this.specs = weightSpecs(parts.config);
     this.sources = parts.sources;
+    this.files = new DirectoryFiles(parts.directory);
     this.#files = parts.files;
     this.#fileOf = parts.fileOf;
   }
@@ -74,7 +69,7 @@ export class ModelDirectory implements AsyncDisposable {
         sources.push({ name, sizeBytes: size, modifiedAtMs: mtimeMs });
       }
       const fileOf = locateTensors(files, shardOf);
-      checkTensors(config, fileOf);
+      checkWeights(config, fileOf);
       return new ModelDirectory({ directory: resolved, config, rawConfig, sources, files, fileOf });
     } catch (error) {
       for (const file of files) await file[Symbol.asyncDispose]();
@@ -82,29 +77,14 @@ export class ModelDirectory implements AsyncDisposable {
     }
   }
 
-  /**
-   * A tensor's values as float32, checked to be finite.
-   *
-   * @param into where to put them; a new array by default
-   * @throws `model_invalid` for NaN or infinity, naming tensor and position, and as SafetensorsFile.readFloat32 does
-   */
   async read(
     name: string,
     options: { readonly into?: Float32Array; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
     const file = this.#fileOf.get(name);
-    if (file === undefined) throw missing(this.directory, name);
+    if (file === undefined) throw missingTensor(this.directory, name);
     const values = await file.readFloat32(name, options);
-    const bad = firstNonFinite(values);
-    if (bad >= 0) {
-      throw complaint({
-        code: 'model_invalid',
-        field: `${basename(file.path)}: ${name}`,
-        expected: 'finite values',
-        got: `${values[bad]} at position ${bad} of ${values.length}`,
-        remedy: 'the weights are damaged; download or save them again',
-      });
-    }
+    requireFinite(values, `${basename(file.path)}: ${name}`);
     return values;
   }
 
@@ -180,8 +160,8 @@ function notADirectory(directory: string, cause?: unknown): LoopwrightError {
   return complaint({
     code: 'unknown_model',
     field: directory,
-    expected: 'a directory with config.json and model.safetensors',
-    got: cause === undefined ? 'no such directory' : (errorCode(cause) ?? 'an unreadable path'),
+    expected: 'a directory with config.json and model.safetensors, or a GGUF file',
+    got: cause === undefined ? 'no such directory or file' : (errorCode(cause) ?? 'an unreadable path'),
     remedy: 'check the path',
     cause,
   });
@@ -247,7 +227,7 @@ function locateTensors(
     }
   }
   for (const [name, shard] of shardOf ?? []) {
-    if (!fileOf.has(name)) throw missing(shard, name);
+    if (!fileOf.has(name)) throw missingTensor(shard, name);
   }
   return fileOf;
 }
@@ -255,55 +235,24 @@ function locateTensors(
 /** Buffers that old exports carry and that follow from the config. */
 const ignoredTensors = /\.rotary_emb\.inv_freq$/;
 
-function checkTensors(config: ModelConfig, fileOf: ReadonlyMap<string, SafetensorsFile>): void {
-  const expected = new Map(weightSpecs(config).map((spec) => [spec.name, spec]));
-  for (const { name, shape } of expected.values()) {
-    const file = fileOf.get(name);
-    if (file === undefined) throw missing('model', name);
-    const info = file.info(name);
-    if (!sameShape(info.shape, shape)) {
-      throw complaint({
-        code: 'model_invalid',
-        field: `${basename(file.path)}: ${name}`,
-        expected: `shape ${showShape(shape)}`,
-        got: showShape(info.shape),
-        remedy: 'check that config.json belongs to these weights',
-      });
-    }
-    if (!['F32', 'F16', 'BF16', 'F64'].includes(info.dtype)) {
-      throw complaint({
-        code: 'unsupported_model',
-        field: `${basename(file.path)}: ${name}`,
-        expected: 'float32, float16 or bfloat16 weights',
-        got: info.dtype,
-        remedy: 'use the unquantized model',
-      });
-    }
-  }
-  // A tensor that nothing reads would make a model that differs from the one that was saved, silently.
-  for (const [name, file] of fileOf) {
-    const isTiedCopy = config.tiedEmbeddings && name === 'lm_head.weight';
-    if (expected.has(name) || isTiedCopy || ignoredTensors.test(name)) continue;
+function checkWeights(config: ModelConfig, fileOf: ReadonlyMap<string, SafetensorsFile>): void {
+  const expected = weightSpecs(config);
+  checkTensors(expected, {
+    of: `a ${config.architecture} model`,
+    found: new Map([...fileOf].map(([name, file]) => [name, file.info(name)])),
+    where: (name) => basename(fileOf.get(name)!.path), // Asked for names that were found.
+    isIgnored: (name) => (config.tiedEmbeddings && name === 'lm_head.weight') || ignoredTensors.test(name),
+  });
+  for (const { name } of expected) {
+    const file = fileOf.get(name)!; // All are there.
+    const { dtype } = file.info(name);
+    if (['F32', 'F16', 'BF16', 'F64'].includes(dtype)) continue;
     throw complaint({
-      code: 'model_invalid',
-      field: `${basename(file.path)}: ${JSON.stringify(name.slice(0, 120))}`,
-      expected: `only tensors of a ${config.architecture} model with this config`,
-      got: 'a tensor with no place in it',
-      remedy: 'check model_type and the bias settings in config.json',
+      code: 'unsupported_model',
+      field: `${basename(file.path)}: ${name}`,
+      expected: 'float32, float16 or bfloat16 weights',
+      got: dtype,
+      remedy: 'use the unquantized model',
     });
   }
-}
-
-function missing(where: string, name: string): LoopwrightError {
-  const remedy =
-    name === 'lm_head.weight'
-      ? 'download the model again, or set tie_word_embeddings in config.json if it shares the embedding'
-      : 'check that config.json belongs to these weights, or download the model again';
-  return complaint({
-    code: 'model_invalid',
-    field: `${where}: ${name.slice(0, 120)}`,
-    expected: 'a tensor of this name',
-    got: 'none',
-    remedy,
-  });
 }

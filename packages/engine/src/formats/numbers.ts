@@ -15,10 +15,18 @@ export function widenFloat16(source: Uint16Array, target: Float32Array): void {
   for (let i = 0; i < source.length; i++) bits[i] = table[source[i]!]!;
 }
 
-// 256 KiB, made at the first half-precision file; a cache of a constant, not state.
-let float16Table: Uint32Array | undefined;
+/** One half-precision value, exactly. */
+export function halfToFloat(bits: number): number {
+  float16Table ??= makeFloat16Table();
+  float16Values ??= new Float32Array(float16Table.buffer);
+  return float16Values[bits]!;
+}
 
-function makeFloat16Table(): Uint32Array {
+// 256 KiB, made at the first half-precision file; a cache of a constant, not state.
+let float16Table: Uint32Array<ArrayBuffer> | undefined;
+let float16Values: Float32Array | undefined;
+
+function makeFloat16Table(): Uint32Array<ArrayBuffer> {
   const table = new Uint32Array(65_536);
   const value = new Float32Array(1);
   const bits = new Uint32Array(value.buffer);

@@ -4,11 +4,17 @@
  * before memory is taken for it.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { open, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
-import { errorCode, ioChunkBytes, throwIfCancelled, type WriteOptions, writeFileAtomically } from './atomic-file.js';
+import { throwIfCancelled, type WriteOptions, writeFileAtomically } from './atomic-file.js';
 import { elementCount, showShape, widenBfloat16, widenFloat16 } from './numbers.js';
+import {
+  bytesOf,
+  cutFile as cut,
+  invalidFile as invalid,
+  openForReading,
+  readFully,
+  showName as show,
+} from './source-file.js';
 
 /** Limits on a header; the first is the format's own, the others leave room above any published model. */
 export const safetensorsLimits = {
@@ -87,7 +93,7 @@ export class SafetensorsFile implements AsyncDisposable {
    */
   static async open(path: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SafetensorsFile> {
     throwIfCancelled(signal, path);
-    const handle = await openForReading(path);
+    const handle = await openForReading(path, 'safetensors');
     try {
       const { size } = await handle.stat();
       const prefix = new Uint8Array(8);
@@ -353,64 +359,6 @@ function parseMetadata(value: unknown, path: string): Record<string, string> {
     metadata[key] = text;
   }
   return metadata;
-}
-
-/** Fills `bytes` from `position` of the file. @throws `model_invalid` when the file ends before */
-export async function readFully(
-  handle: FileHandle,
-  bytes: Uint8Array,
-  position: number,
-  { path, signal }: { readonly path: string; readonly signal?: AbortSignal | undefined },
-): Promise<void> {
-  let done = 0;
-  while (done < bytes.byteLength) {
-    throwIfCancelled(signal, path);
-    const length = Math.min(ioChunkBytes, bytes.byteLength - done);
-    const { bytesRead } = await handle.read(bytes, done, length, position + done);
-    if (bytesRead === 0) throw cut(path, 'the values', position + bytes.byteLength, position + done);
-    done += bytesRead;
-  }
-}
-
-async function openForReading(path: string): Promise<FileHandle> {
-  try {
-    if (!(await stat(path)).isFile()) throw invalid(path, 'path', 'a file', 'something else');
-    return await open(path, 'r');
-  } catch (error) {
-    if (LoopwrightError.isInstance(error)) throw error;
-    const got = errorCode(error) === 'ENOENT' ? 'no such file' : (errorCode(error) ?? 'an unreadable file');
-    throw invalid(path, 'path', 'a readable safetensors file', got, error);
-  }
-}
-
-/** The bytes under a typed array. */
-export function bytesOf(values: ArrayBufferView): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-}
-
-function cut(path: string, what: string, expectedBytes: number, gotBytes: number): LoopwrightError {
-  const remedy = 'the file was cut short; copy or download it again';
-  return new LoopwrightError({
-    code: 'model_invalid',
-    message: `${basename(path)}: expected at least ${expectedBytes} bytes to hold ${what}, got ${gotBytes} bytes; ${remedy}`,
-    details: { field: `${path}: ${what}`, expected: `${expectedBytes} bytes`, got: `${gotBytes} bytes`, remedy },
-  });
-}
-
-function invalid(path: string, field: string, expected: string, got: string, cause?: unknown): LoopwrightError {
-  return complaint({
-    code: 'model_invalid',
-    field: `${basename(path)}: ${field}`,
-    expected,
-    got,
-    remedy: 'write or download the file again',
-    cause,
-  });
-}
-
-/** A name from outside, short and without control characters. */
-function show(name: string): string {
-  return JSON.stringify(name.length > 120 ? `${name.slice(0, 120)}…` : name).slice(1, -1);
 }
 
 function describe(value: unknown): string {

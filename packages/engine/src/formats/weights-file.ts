@@ -9,9 +9,9 @@ import { complaint } from '@loopwright/protocol';
 import type { ModelConfig } from '../local/models/config.js';
 import { type WeightSpec, weightSpecs } from '../local/models/weight-names.js';
 import { asWriteError, removeAbandonedWrites, type WriteOptions, writeFileAtomically } from './atomic-file.js';
-import type { ModelDirectory } from './model-directory.js';
+import type { ModelSource } from './model-source.js';
 import { elementCount } from './numbers.js';
-import { bytesOf, readFully } from './safetensors.js';
+import { bytesOf, readFully } from './source-file.js';
 
 /** Counted up when the layout changes, so that no older cached file is taken for a new one. */
 const layoutVersion = 1;
@@ -60,7 +60,7 @@ export function layoutWeights(config: ModelConfig): WeightsLayout {
 }
 
 /**
- * The weights file of a model directory: taken from the cache when it is there whole, written into it otherwise.
+ * The weights file of a model: taken from the cache when it is there whole, written into it otherwise.
  * It is keyed by the names, sizes and modification times of the model's files, so a changed model gets a new one.
  * Processes may do this at once: each writes its own copy, and one of the equal copies stays.
  *
@@ -68,7 +68,7 @@ export function layoutWeights(config: ModelConfig): WeightsLayout {
  *   `disk_full`, `cancelled`; no file is left behind in any of these cases
  */
 export async function cacheWeightsFile(
-  model: ModelDirectory,
+  model: ModelSource,
   { cacheDirectory, ...options }: WriteOptions & { readonly cacheDirectory: string },
 ): Promise<WeightsFile> {
   const layout = layoutWeights(model.config);
@@ -195,7 +195,7 @@ async function writeTensors(
   );
 }
 
-function fingerprint({ directory, config, sources }: ModelDirectory): string {
+function fingerprint({ directory, config, sources }: ModelSource): string {
   const identity = JSON.stringify({ layoutVersion, directory, config, sources });
   return createHash('sha256').update(identity).digest('hex').slice(0, 32);
 }

@@ -5,6 +5,7 @@ import type { SavedFiles } from '../engine.js';
 import { type AdapterWeights, readAdapter, writeAdapter } from '../formats/adapter.js';
 import { writeFullModel, writeMergedModel } from '../formats/merged-model.js';
 import { ModelDirectory } from '../formats/model-directory.js';
+import { openModel } from '../formats/open-model.js';
 import { readOptimizerState, writeOptimizerState } from '../formats/optimizer-state.js';
 import type { BaseModel } from './base-model.js';
 import { checkpointKind } from './checkpoint-kind.js';
@@ -47,7 +48,7 @@ export async function saveSession(
   if (adapter !== undefined)
     files.push(...(await writeAdapter(directory, adapter, { baseModel: base.card.id, ...options })));
   if (adapter === undefined || merge) {
-    await using source = await ModelDirectory.open(base.card.directory, options);
+    await using source = await openModel(base.card.directory, options);
     if (adapter === undefined) {
       const weights = new Map([...session.parameters.values()].map(({ name, values }) => [name, values]));
       files.push(...(await writeFullModel(directory, { base: source, weights }, options)));

@@ -14,7 +14,6 @@ import {
   type SessionSpec,
 } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
-import { loadTokenizerFromDirectory } from '@loopwright/text/node';
 import type {
   CallOptions,
   Engine,
@@ -25,7 +24,8 @@ import type {
   SavedFiles,
   SessionOptions,
 } from '../engine.js';
-import { ModelDirectory } from '../formats/model-directory.js';
+import { loadModelTokenizer } from '../formats/model-tokenizer.js';
+import { openModel } from '../formats/open-model.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
 import { BaseModel } from './base-model.js';
 import { checkSpec } from './check-spec.js';
@@ -80,13 +80,13 @@ export class LocalEngine implements Engine {
   }
 
   /**
-   * Loads a model directory. The first time, a float32 copy of its weights is written into the cache folder.
+   * Loads a model directory or a GGUF file. The first time, a float32 copy of its weights is written into the cache folder.
    *
    * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `disk_full`, `unsupported_host`
    */
   static async load(card: Pick<ModelCard, 'id' | 'directory'>, options: LocalEngineOptions): Promise<LocalEngine> {
     const tensors = new TensorFactory(await loadRuntime());
-    await using directory = await ModelDirectory.open(card.directory);
+    await using directory = await openModel(card.directory);
     const { config } = directory;
     const file = await cacheWeightsFile(directory, { cacheDirectory: options.cacheDirectory });
     const weights = await readWeights(file);
@@ -100,9 +100,7 @@ export class LocalEngine implements Engine {
       threads: executionPlan(config, options).threads,
       tensors,
     });
-    const tokenizer = await loadTokenizerFromDirectory(card.directory).catch((error: unknown) =>
-      asLoopwrightError(error),
-    );
+    const tokenizer = await loadModelTokenizer(directory.files).catch((error: unknown) => asLoopwrightError(error));
     return new LocalEngine(base, options, () => {
       if (tokenizer instanceof Error) throw tokenizer;
       return tokenizer;

@@ -11,6 +11,8 @@ export interface ArchitectureFacts {
   readonly defaultHeadDim: number | 'hidden / heads';
   /** Whether the config's `use_sliding_window` means something here. */
   readonly slidingWindow: boolean;
+  /** GGUF files hold rotary pairs as neighbouring rows; otherwise as Hugging Face files do. */
+  readonly interleavedInGguf: boolean;
 }
 
 /** Keyed by `model_type`. */
@@ -21,6 +23,7 @@ export const architectures = {
     qkNorm: false,
     defaultHeadDim: 'hidden / heads',
     slidingWindow: false,
+    interleavedInGguf: true,
   },
   qwen2: {
     causalClass: 'Qwen2ForCausalLM',
@@ -28,6 +31,7 @@ export const architectures = {
     qkNorm: false,
     defaultHeadDim: 'hidden / heads',
     slidingWindow: true,
+    interleavedInGguf: false,
   },
   qwen3: {
     causalClass: 'Qwen3ForCausalLM',
@@ -35,6 +39,7 @@ export const architectures = {
     qkNorm: true,
     defaultHeadDim: 128,
     slidingWindow: true,
+    interleavedInGguf: false,
   },
 } as const satisfies Record<string, ArchitectureFacts>;
 

@@ -9,7 +9,11 @@ export interface RopeTables {
 }
 
 /** Angular frequencies by pair of dimensions, length headDim/2. */
-export function ropeFrequencies({ headDim, ropeTheta, ropeScaling }: ModelConfig): Float64Array {
+export function ropeFrequencies({
+  headDim,
+  ropeTheta,
+  ropeScaling,
+}: Pick<ModelConfig, 'headDim' | 'ropeTheta' | 'ropeScaling'>): Float64Array {
   const half = headDim / 2;
   const frequencies = Float64Array.from({ length: half }, (_, i) => ropeTheta ** (-i / half));
   if (ropeScaling === null) return frequencies;

@@ -34,7 +34,7 @@ const tokenizer = await training.getTokenizer();
 // The task: sums. The bundled model has seen `27+58=`; others are asked in words, through their chat template.
 const inWords = tokenizer.hasChatTemplate && baseModel !== 'loopwright-tiny';
 const sums = arithmetic({ operations: ['+'], maxOperand: inWords ? 30 : 99 });
-const learningRate = Number(values['learning-rate'] ?? (inWords ? 2e-4 : 3e-3));
+const learningRate = Number(values['learning-rate'] ?? (inWords ? 5e-4 : 3e-3));
 const maxTokens = inWords ? 16 : 8;
 type Sum = ReturnType<typeof sums.draw>;
 

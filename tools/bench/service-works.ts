@@ -28,9 +28,11 @@ export function grpo(settings: Settings): Promise<void> {
       alpha: 64,
       seed: 1,
     });
-    const steps: { total: number; sampled: number; trained: number }[] = [];
+    // Client, HTTP, log, registry and scheduler live in this process, the engine in its own.
+    const steps: { total: number; sampled: number; trained: number; api: number }[] = [];
     for (let step = 0; step <= repeats; step++) {
       const begin = performance.now();
+      const cpu = process.cpuUsage();
       const sampler = await training.saveWeightsAndGetSamplingClient();
       const rollouts = await Promise.all(
         Array.from({ length: groups }, async (_, g) => {
@@ -56,8 +58,11 @@ export function grpo(settings: Settings): Promise<void> {
         training.optimStep({ learningRate: 1e-5 }),
       ]);
       const end = performance.now();
-      if (step > 0)
-        steps.push({ total: (end - begin) / 1000, sampled: (sampled - begin) / 1000, trained: (end - sampled) / 1000 });
+      const { user, system } = process.cpuUsage(cpu);
+      if (step > 0) {
+        const [total, api] = [(end - begin) / 1000, (user + system) / 1e6];
+        steps.push({ total, sampled: (sampled - begin) / 1000, trained: (end - sampled) / 1000, api });
+      }
     }
     const best = steps.reduce((a, b) => (a.total <= b.total ? a : b));
     emit(
@@ -68,6 +73,8 @@ export function grpo(settings: Settings): Promise<void> {
         median: median(steps.map(({ total }) => total)),
         generate_score_s: best.sampled,
         train_s: best.trained,
+        api_cpu_s: best.api,
+        api_share: best.api / best.total,
       },
       { ...settings, clock: 'wall' },
     );

@@ -12,8 +12,8 @@ import {
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
+import type { Submission } from '../operations/earlier-submission.js';
 import { checkAgainstModel } from '../operations/model-limits.js';
-import type { Submission } from '../operations/operation-log.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
 import type { ExecutionTools } from '../scheduler/execute.js';

@@ -10,6 +10,8 @@ export type {
   SessionCounters,
   SessionOptions,
 } from './engine.js';
+export type { ModelFiles } from './formats/model-source.js';
+export { openModelFiles } from './formats/open-model.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';

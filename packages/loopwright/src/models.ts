@@ -1,5 +1,5 @@
 /** Which base models there are on this machine: the bundled one, and those in the model folders. */
-import { access, readdir } from 'node:fs/promises';
+import { access, readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { complaint } from '@loopwright/protocol';
 import type { InstalledModel } from '@loopwright/server';
@@ -27,38 +27,50 @@ export async function installedModels({ models = {}, folders }: InstalledModelsO
 }
 
 /**
- * Model directories (with a config.json) in a folder, `name` and `owner/name` deep, by these names. A folder that isn't
- * there holds none.
+ * Model directories (with a config.json) and GGUF files in a folder, `name` and `owner/name` deep, by these names, of a file without
+ * `.gguf`. A folder that isn't there holds none.
  */
 export async function findModels(folder: string): Promise<InstalledModel[]> {
   const found: InstalledModel[] = [];
-  for (const name of await foldersIn(folder)) {
-    const directory = join(folder, name);
-    if (await isModel(directory)) found.push({ id: name, directory });
+  for (const { name, directory, isModel } of await entriesOf(folder)) {
+    if (isModel) found.push({ id: name, directory });
     else {
-      for (const inner of await foldersIn(directory)) {
-        const nested = join(directory, inner);
-        if (await isModel(nested)) found.push({ id: `${name}/${inner}`, directory: nested });
+      for (const inner of await entriesOf(directory)) {
+        if (inner.isModel) found.push({ id: `${name}/${inner.name}`, directory: inner.directory });
       }
     }
   }
   return found;
 }
 
-async function foldersIn(folder: string): Promise<string[]> {
+interface Entry {
+  readonly name: string;
+  readonly directory: string;
+  readonly isModel: boolean;
+}
+
+/** Folders and GGUF files, by name. */
+async function entriesOf(folder: string): Promise<Entry[]> {
+  let names: string[];
   try {
-    const entries = await readdir(folder, { withFileTypes: true });
-    // Links are followed: models are large and often lie elsewhere.
-    return entries
-      .filter((entry) => entry.isDirectory() || entry.isSymbolicLink())
-      .map((entry) => entry.name)
-      .sort();
+    names = (await readdir(folder)).sort();
   } catch {
     return []; // not there, not a folder, or not ours to read: no models
   }
+  const entries = await Promise.all(
+    names.map(async (name): Promise<Entry | undefined> => {
+      const directory = join(folder, name);
+      // Links are followed: models are large and often lie elsewhere.
+      const info = await stat(directory).catch(() => undefined);
+      if (info?.isDirectory()) return { name, directory, isModel: await hasConfig(directory) };
+      const isGguf = info?.isFile() === true && name.endsWith('.gguf');
+      return isGguf ? { name: name.slice(0, -'.gguf'.length), directory, isModel: true } : undefined;
+    }),
+  );
+  return entries.filter((entry) => entry !== undefined);
 }
 
-async function isModel(directory: string): Promise<boolean> {
+async function hasConfig(directory: string): Promise<boolean> {
   return access(join(directory, 'config.json')).then(
     () => true,
     () => false,
@@ -69,7 +81,7 @@ function checkedPath(id: string, directory: unknown): string {
   if (typeof directory === 'string' && directory !== '') return directory;
   throw complaint({
     field: `models.${id}`,
-    expected: 'the path of a model directory',
+    expected: 'the path of a model directory or GGUF file',
     got: directory === '' ? 'an empty string' : typeof directory,
   });
 }

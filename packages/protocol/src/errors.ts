@@ -64,7 +64,7 @@ export const errorCatalogue = {
     status: 404,
     retryable: false,
     doc: 'No base model of that name is installed or found at that path.',
-    remedy: 'name an installed model, or the absolute path of a model directory',
+    remedy: 'name an installed model, or the absolute path of a model directory or GGUF file',
   },
   unknown_session: {
     status: 404,

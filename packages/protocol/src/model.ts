@@ -9,6 +9,6 @@ export interface ModelCard {
   readonly contextLength: number;
   readonly vocabSize: number;
   readonly parameters: number;
-  /** Where its config, weights and tokenizer lie. */
+  /** Where its config, weights and tokenizer lie: a directory, or a GGUF file. */
   readonly directory: string;
 }

@@ -1,6 +1,7 @@
 /** `loopwright models`: base models, and the versions that runs saved. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { openModelFiles } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { InstalledModel } from '@loopwright/server';
 import { connect } from '../connect.js';
@@ -32,7 +33,7 @@ async function modelsHere({ console, settings }: CommandContext): Promise<void> 
   for (const line of formatTable(['model', 'kind', 'context', 'weights', 'directory'], rows)) console.line(line);
   console.line();
   console.line(
-    `Further models: put their directories into ${settings.modelFolders.join(' or ')}, or name one by its path.`,
+    `Further models: put their directories or GGUF files into ${settings.modelFolders.join(' or ')}, or name one by its path.`,
   );
 }
 
@@ -44,10 +45,12 @@ interface DescribedModel extends InstalledModel {
 
 /** What its files say; what they don't is left out, and comes out when the model is loaded. */
 async function describeModel({ id, directory }: InstalledModel): Promise<DescribedModel> {
-  const config = await readJson(join(directory, 'config.json'));
+  const config = await readConfig(directory);
   const index = await readJson(join(directory, 'model.safetensors.index.json'));
   const total = (index.metadata as { total_size?: unknown } | undefined)?.total_size;
-  const single = await stat(join(directory, 'model.safetensors')).catch(() => undefined);
+  const single = await stat(directory.endsWith('.gguf') ? directory : join(directory, 'model.safetensors')).catch(
+    () => undefined,
+  );
   const weightsBytes = typeof total === 'number' ? total : single?.size;
   return {
     id,
@@ -58,14 +61,28 @@ async function describeModel({ id, directory }: InstalledModel): Promise<Describ
   };
 }
 
-/** The object in a file; empty where there is none to read. */
-async function readJson(path: string): Promise<Record<string, unknown>> {
+/** The config of a model; empty where there is none to read. */
+async function readConfig(directory: string): Promise<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}; // true: any object can be read so
+    const bytes = await (await openModelFiles(directory)).read('config.json');
+    return bytes === undefined ? {} : objectIn(new TextDecoder().decode(bytes));
   } catch {
     return {};
   }
+}
+
+/** The object in a file; empty where there is none to read. */
+async function readJson(path: string): Promise<Record<string, unknown>> {
+  try {
+    return objectIn(await readFile(path, 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+function objectIn(json: string): Record<string, unknown> {
+  const value: unknown = JSON.parse(json);
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}; // true: any object can be read so
 }
 
 async function modelsOfServer(address: ServerAddress, context: CommandContext): Promise<void> {

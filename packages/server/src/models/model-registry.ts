@@ -1,18 +1,19 @@
-/** The base models that this server can load: directories in the Hugging Face layout, by id. */
-import { readFile, stat } from 'node:fs/promises';
-import { isAbsolute, join } from 'node:path';
+/** The base models that this server can load, by id: directories in the Hugging Face layout, or GGUF files. */
+import { isAbsolute } from 'node:path';
+import { type ModelFiles, openModelFiles } from '@loopwright/engine';
 import { complaint, type LoopwrightError, type ModelCard } from '@loopwright/protocol';
 
 /** A model that is installed. */
 export interface InstalledModel {
   /** Such as `loopwright-tiny` or `org/name`. */
   readonly id: string;
+  /** A model directory, or a GGUF file. */
   readonly directory: string;
 }
 
 export interface ModelRegistryOptions {
   readonly models: readonly InstalledModel[];
-  /** Whether a session may name an absolute directory instead of an id. */
+  /** Whether a session may name an absolute path instead of an id. */
   readonly allowPaths: boolean;
 }
 
@@ -23,6 +24,7 @@ export class ModelRegistry {
   readonly #models: readonly InstalledModel[];
   readonly #allowPaths: boolean;
   readonly #cards = new Map<string, ModelCard>();
+  readonly #files = new Map<string, Promise<ModelFiles>>();
 
   /** @throws `invalid_argument` for two models of one id */
   constructor({ models, allowPaths }: ModelRegistryOptions) {
@@ -44,7 +46,7 @@ export class ModelRegistry {
     return this.#models;
   }
 
-  /** The model of an id (letter case counts), or of a directory where paths are allowed. @throws `unknown_model` */
+  /** The model of an id (letter case counts), or of a path where paths are allowed. @throws `unknown_model` */
   find(idOrPath: string): InstalledModel {
     const installed = this.#models.find(({ id }) => id === idOrPath);
     if (installed !== undefined) return installed;
@@ -52,12 +54,24 @@ export class ModelRegistry {
     throw this.#unknownModel(idOrPath);
   }
 
-  /** @throws `unknown_model`; `model_invalid` when the directory or its config.json is missing or broken */
+  /** Config and tokenizer of a model. The head of a GGUF file is read once. @throws `model_invalid`, `unsupported_model` for a GGUF file */
+  files({ directory }: InstalledModel): Promise<ModelFiles> {
+    let files = this.#files.get(directory);
+    if (files === undefined) {
+      files = openModelFiles(directory);
+      this.#files.set(directory, files);
+      files.catch(() => this.#files.delete(directory));
+    }
+    return files;
+  }
+
+  /** @throws `unknown_model`; `model_invalid` when the directory or its config.json is missing or broken; `unsupported_model` */
   async card(idOrPath: string): Promise<ModelCard> {
-    const { id, directory } = this.find(idOrPath);
+    const model = this.find(idOrPath);
+    const { id, directory } = model;
     const known = this.#cards.get(directory);
     if (known !== undefined) return { ...known, id };
-    const card = readCard(id, directory, await readConfig(id, directory));
+    const card = readCard(id, directory, await readConfig(model, await this.files(model)));
     this.#cards.set(directory, card);
     return card;
   }
@@ -77,22 +91,18 @@ export class ModelRegistry {
   }
 }
 
-async function readConfig(id: string, directory: string): Promise<Record<string, unknown>> {
-  const path = join(directory, 'config.json');
-  let text: string;
-  try {
-    if ((await stat(path)).size > maxConfigBytes) throw new Error('too large');
-    text = await readFile(path, 'utf8');
-  } catch (cause) {
+async function readConfig({ id, directory }: InstalledModel, files: ModelFiles): Promise<Record<string, unknown>> {
+  const bytes = await files.read('config.json');
+  if (bytes === undefined || bytes.length > maxConfigBytes) {
     throw complaint({
       code: 'model_invalid',
       field: 'baseModel',
-      expected: `a model directory with a readable config.json for ${id}`,
-      got: `none at ${path}`,
-      remedy: 'check the directory of the model',
-      cause,
+      expected: `a GGUF file, or a model directory with config.json, for ${id}`,
+      got: bytes === undefined ? `none at ${directory}` : `a config.json of ${bytes.length} bytes`,
+      remedy: 'check the path of the model',
     });
   }
+  const text = new TextDecoder().decode(bytes);
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>; // true: any object can be read so

@@ -1,6 +1,7 @@
 /** Base models under the names of this wire's model hub. */
 import { createHash } from 'node:crypto';
 import { basename, isAbsolute } from 'node:path';
+import type { ModelFiles } from '@loopwright/engine';
 import { hubContentArn, hubContentName } from '@loopwright/wires/sagemaker';
 import type { InstalledModel, ModelRegistry } from '../models/model-registry.js';
 
@@ -9,7 +10,7 @@ export const hubVersion = '1.0.0';
 
 export class HubNames {
   readonly #models: ModelRegistry;
-  /** Directories that were asked for by path, by their hub name. */
+  /** Models that were asked for by path, by their hub name. */
   readonly #paths = new Map<string, string>();
 
   constructor(models: ModelRegistry) {
@@ -32,6 +33,11 @@ export class HubNames {
   /** `org/name`, under which the tokenizer files are served. */
   huggingfaceId(idOrPath: string): string {
     return !isAbsolute(idOrPath) && idOrPath.includes('/') ? idOrPath : `loopwright/${this.nameOf(idOrPath)}`;
+  }
+
+  /** Config and tokenizer of a model. @throws as ModelRegistry.files */
+  files(model: InstalledModel): Promise<ModelFiles> {
+    return this.#models.files(model);
   }
 
   /** A model by its id, hub name, `org/name` or path. @throws `unknown_model` */

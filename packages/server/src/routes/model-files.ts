@@ -1,7 +1,6 @@
 /** Tokenizer files of installed models under the routes of a model hub, so that tokenizer libraries can fetch them here. */
 import { createHash } from 'node:crypto';
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import type { ModelFiles } from '@loopwright/engine';
 import type { InstalledModel } from '../models/model-registry.js';
 import type { App } from './context.js';
 import type { HubNames } from './hub-names.js';
@@ -52,14 +51,14 @@ export function modelFiles(app: App, hub: HubNames): void {
     app.get(`/api/models/${id}`, async (c) => {
       const model = find(nameOf(c.req.param()));
       if (model === undefined) return missing();
-      const siblings = (await listFiles(model)).map(({ path }) => ({ rfilename: path }));
+      const siblings = (await listFiles(await hub.files(model))).map(({ path }) => ({ rfilename: path }));
       return c.json({ id: model.id, modelId: model.id, sha: revisionOf(model), private: false, siblings });
     });
 
     const tree = async (name: string, below: string): Promise<Response> => {
       const model = find(name);
       if (model === undefined || below !== '') return missing();
-      const files = await listFiles(model);
+      const files = await listFiles(await hub.files(model));
       return Response.json(files.map(({ path, size, etag }) => ({ type: 'file', path, size, oid: etag })));
     };
     app.get(`/api/models/${id}/tree/:revision`, async (c) => tree(nameOf(c.req.param()), ''));
@@ -71,7 +70,7 @@ export function modelFiles(app: App, hub: HubNames): void {
       const model = find(nameOf(c.req.param()));
       const file = c.req.param('file');
       if (model === undefined || !servedFiles.includes(file)) return missing();
-      const bytes = await readFile(join(model.directory, file)).catch(() => undefined);
+      const bytes = await (await hub.files(model)).read(file);
       if (bytes === undefined) return missing();
       return new Response(c.req.method === 'HEAD' ? null : new Uint8Array(bytes), {
         headers: {
@@ -85,12 +84,12 @@ export function modelFiles(app: App, hub: HubNames): void {
   }
 }
 
-async function listFiles({ directory }: InstalledModel): Promise<HubFile[]> {
+async function listFiles(files: ModelFiles): Promise<HubFile[]> {
   const found = await Promise.all(
     servedFiles.map(async (path): Promise<HubFile | undefined> => {
-      const info = await stat(join(directory, path)).catch(() => undefined);
-      if (info === undefined || !info.isFile()) return undefined;
-      return { path, size: info.size, etag: etagOf(await readFile(join(directory, path))) };
+      // What can't be read says so when it is asked for; here it is left out.
+      const bytes = await files.read(path).catch(() => undefined);
+      return bytes === undefined ? undefined : { path, size: bytes.length, etag: etagOf(bytes) };
     }),
   );
   return found.filter((file) => file !== undefined);

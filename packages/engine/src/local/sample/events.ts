@@ -4,5 +4,5 @@ export type SamplerEvent =
   | { readonly type: 'prompt-prefill'; readonly tokens: number; readonly isReused: boolean }
   /** One token for each of so many rows, all of one version. */
   | { readonly type: 'decode-step'; readonly rows: number }
-  /** A slice of scoring: the model over a whole prompt, or the head over some of its positions. */
-  | { readonly type: 'score-slice'; readonly tokens: number };
+  /** The model over a prompt that is scored, or the head over some of its positions. */
+  | { readonly type: 'score-slice' };

@@ -31,8 +31,8 @@ export interface FusedAdapter {
   readonly isAdapted: boolean;
   /** By {@link fusedInput}; empty without an adapter. */
   readonly decode: Feeds;
-  /** A (in blocks, and the same array flat) and B of the head, where it has an adapter: zeros there would cost a product over the whole vocabulary. */
-  readonly head: { readonly A: Tensor; readonly flatA: Tensor; readonly B: Tensor } | undefined;
+  /** A (in blocks) and B of the head, where it has an adapter: zeros there would cost a product over the whole vocabulary. */
+  readonly head: { readonly A: Tensor; readonly B: Tensor } | undefined;
 }
 
 export function fuseAdapter(
@@ -87,7 +87,6 @@ function headAdapter(
   for (let o = 0; o < vocabSize; o++) for (let r = 0; r < rank; r++) B[o * width + r] = scale * pair.B[o * rank + r]!;
   return {
     A: tensors.float(A, [width / rankBlock, rankBlock, hiddenSize]),
-    flatA: tensors.float(A, [width, hiddenSize]),
     B: tensors.float(B, [vocabSize, width]),
   };
 }

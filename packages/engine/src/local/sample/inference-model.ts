@@ -8,6 +8,7 @@ import { Compiled, type TensorFactory } from '../ort/runtime.js';
 import { buildDecodeGraph } from './decode-graph.js';
 import { buildHeadGraph, type HeadKind } from './head-graph.js';
 import { RowCache } from './row-cache.js';
+import { buildScoreHeadGraph, type ScoreHeadKind } from './score-head-graph.js';
 import { buildSequenceGraph, type SequenceKind } from './sequence-graph.js';
 
 export interface SequenceProgram {
@@ -53,8 +54,7 @@ export class InferenceModel implements AsyncDisposable {
   }
 
   sequence(kind: SequenceKind): Promise<SequenceProgram> {
-    const key =
-      kind.type === 'score' ? `score ${kind.topK} ${kind.adapted} ${kind.adaptedHead}` : `prefill ${kind.adapted}`;
+    const key = `${kind.type} ${kind.adapted}`;
     let found = this.#sequences.get(key);
     if (found === undefined) {
       const { program, weightNames } = buildSequenceGraph(this.config, kind);
@@ -63,6 +63,11 @@ export class InferenceModel implements AsyncDisposable {
       found.catch(() => this.#sequences.delete(key));
     }
     return found;
+  }
+
+  /** The head for scoring. Its weight is fed, so that programs for each number of likeliest tokens share one copy. */
+  scoreHead({ topK, adapted }: ScoreHeadKind): Promise<Compiled> {
+    return this.#load(`score head ${topK} ${adapted}`, () => buildScoreHeadGraph(this.config, { topK, adapted }));
   }
 
   weightTensor(name: string): Tensor {

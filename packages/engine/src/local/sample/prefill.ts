@@ -1,7 +1,7 @@
 /** Keys and values of prompts: computed by one run over the prompt, and the recent ones kept for others that begin alike. */
 import { floats } from '../ort/runtime.js';
 import type { SamplerEvent } from './events.js';
-import { padTo, runSequence, sequenceFeeds } from './score.js';
+import { padTo, runSequence, sequenceFeeds } from './sequence.js';
 import { keysOutput, valuesOutput } from './sequence-graph.js';
 import type { Snapshot } from './snapshot.js';
 

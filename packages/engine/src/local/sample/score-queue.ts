@@ -1,12 +1,10 @@
-/** Prompts that wait to be scored, oldest first, one a slice. */
+/** Prompts that wait to be scored, oldest first, slice by slice. */
 import type { SamplerEvent } from './events.js';
-import { type Scores, score } from './score.js';
+import { type Scores, scoreInSlices } from './score.js';
 import type { Snapshot } from './snapshot.js';
 
 interface Waiting {
-  readonly snapshot: Snapshot;
-  readonly prompt: Int32Array;
-  readonly topK: number;
+  readonly slices: ReturnType<typeof scoreInSlices>;
   readonly resolve: (scores: Scores) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -23,7 +21,7 @@ export class ScoreQueue {
     return this.#waiting.size === 0;
   }
 
-  /** Scores a prompt in one of the next slices. */
+  /** Scores a prompt in some of the next slices. */
   submit(
     prompt: Int32Array,
     {
@@ -38,9 +36,7 @@ export class ScoreQueue {
       };
       const settled = () => signal?.removeEventListener('abort', cancel);
       const waiting: Waiting = {
-        snapshot,
-        prompt,
-        topK,
+        slices: scoreInSlices(snapshot, prompt, { topK }),
         resolve: (scores) => {
           settled();
           resolve(scores);
@@ -63,11 +59,14 @@ export class ScoreQueue {
   async runSlice(): Promise<void> {
     const [next] = this.#waiting;
     if (next === undefined) return;
-    this.#waiting.delete(next);
+    this.#onEvent?.({ type: 'score-slice' });
     try {
-      next.resolve(await score(next.snapshot, next.prompt, next.topK));
+      const { done, value } = await next.slices.next();
+      if (done !== true) return;
+      next.resolve(value);
     } catch (error) {
       next.reject(error);
     }
+    this.#waiting.delete(next);
   }
 }

@@ -1,8 +1,8 @@
 /** Log-probabilities of whole prompts: the trainer's definition, on the weights of a snapshot. */
 import { LoopwrightError, type TokenLogprob } from '@loopwright/protocol';
+import { headWeightName } from '../models/transformer.js';
 import { type Feeds, floats, integers } from '../ort/runtime.js';
-import { causalMask } from '../train/mask.js';
-import type { SequenceKind } from './sequence-graph.js';
+import { padTo, runSequence, sequenceFeeds } from './sequence.js';
 import type { Snapshot } from './snapshot.js';
 
 export interface Scores {
@@ -12,74 +12,67 @@ export interface Scores {
   readonly top: readonly (readonly TokenLogprob[])[];
 }
 
-/** Sequences are padded to a multiple of this. */
-const sequenceMultiple = 16;
-
-export const padTo = (length: number) => Math.ceil(length / sequenceMultiple) * sequenceMultiple;
+export interface ScoreOptions {
+  /** Likeliest tokens wanted at each position; 0 for none. */
+  readonly topK: number;
+  /** Positions whose logits are held at a time, a multiple of 16; 256, which of 49,152 tokens take 50 MB. */
+  readonly chunk?: number;
+}
 
 /**
- * ids and positions [1,S] of a sequence, padded with id 0.
+ * Scores a prompt in slices: the model over all of it, then the head over chunks of its positions. Yields between them.
  *
- * A sequence goes by itself, whatever waits beside it: how the runtime shares a product out among threads, and with it the order of
- * sums, depends on the number of rows, so that a neighbour in the batch would change the last bits.
+ * Chunks are a function of the prompt's length alone, so that neighbours change no bit.
+ *
+ * @throws `operation_failed` where the weights give NaN or infinity
  */
-export function sequenceFeeds(snapshot: Snapshot, sequence: Int32Array): Feeds {
-  const { tensors } = snapshot.model;
-  const S = padTo(sequence.length);
-  const ids = new BigInt64Array(S);
-  for (let s = 0; s < sequence.length; s++) ids[s] = BigInt(sequence[s]!);
-  return {
-    ids: tensors.int(ids, [1, S]),
-    positions: tensors.int(
-      BigInt64Array.from({ length: S }, (_, s) => BigInt(s)),
-      [1, S],
-    ),
-    mask: tensors.float(causalMask(S), [1, S, S]),
-  };
+export async function* scoreInSlices(
+  snapshot: Snapshot,
+  prompt: Int32Array,
+  { topK, chunk = 256 }: ScoreOptions,
+): AsyncGenerator<undefined, Scores, undefined> {
+  const logprobs = new Float32Array(prompt.length).fill(Number.NaN);
+  const top: (readonly TokenLogprob[])[] = topK > 0 ? [[]] : [];
+  const followed = prompt.length - 1; // positions that a token of the prompt follows
+  if (followed > 0) {
+    const kind = { type: 'hidden', adapted: snapshot.fused.isAdapted } as const;
+    const hidden = floats(await runSequence(snapshot, kind, sequenceFeeds(snapshot, prompt), ['hidden']), 'hidden');
+    const width = snapshot.model.config.hiddenSize;
+    for (let start = 0; start < followed; start += chunk) {
+      yield;
+      const next = prompt.subarray(start + 1, Math.min(start + chunk, followed) + 1);
+      const rows = hidden.subarray(start * width, (start + padTo(next.length)) * width);
+      const part = await scoreRows(snapshot, { hidden: rows, next, topK });
+      logprobs.set(part.logprobs, start + 1);
+      top.push(...part.top);
+    }
+  }
+  return { logprobs, top };
 }
 
-export async function runSequence(snapshot: Snapshot, kind: SequenceKind, feeds: Feeds, fetches: readonly string[]) {
-  const { compiled, weightNames } = await snapshot.model.sequence(kind);
-  const adapter = Object.entries(snapshot.sequence).filter(
-    ([name]) => kind.type === 'score' || !name.startsWith('lm_head.'),
-  );
-  const all: Feeds = { ...Object.fromEntries(adapter), ...feeds };
-  for (const name of weightNames) all[name] = snapshot.model.weightTensor(name);
-  return compiled.run(all, fetches);
-}
-
-/** @throws `operation_failed` where the weights give NaN or infinity */
-export async function score(snapshot: Snapshot, prompt: Int32Array, topK: number): Promise<Scores> {
-  const targets = new BigInt64Array(padTo(prompt.length));
-  for (let i = 1; i < prompt.length; i++) targets[i - 1] = BigInt(prompt[i]!);
+/** Scores the tokens that come `next` after the first of these hidden states [N, D]; N is a multiple of 16. */
+async function scoreRows(
+  { model, fused }: Snapshot,
+  { hidden, next, topK }: { hidden: Float32Array; next: Int32Array; topK: number },
+): Promise<Scores> {
+  const { tensors, config } = model;
+  const targets = new BigInt64Array(padTo(next.length));
+  for (let i = 0; i < next.length; i++) targets[i] = BigInt(next[i]!);
+  const head = headWeightName(config);
   const feeds: Feeds = {
-    ...sequenceFeeds(snapshot, prompt),
-    targets: snapshot.model.tensors.int(targets, [targets.length, 1]),
+    hidden: tensors.float(hidden, [targets.length, config.hiddenSize]),
+    targets: tensors.int(targets, [targets.length, 1]),
+    [head]: model.weightTensor(head),
+    ...(fused.head === undefined ? {} : { 'head.A': fused.head.A, 'head.B': fused.head.B }),
   };
-  const outputs = await runSequence(
-    snapshot,
-    {
-      type: 'score',
-      topK,
-      adapted: snapshot.fused.isAdapted,
-      adaptedHead: snapshot.fused.head !== undefined,
-    },
-    feeds,
-    ['logprobs', ...(topK > 0 ? ['top_logprobs', 'top_ids'] : [])],
-  );
-  const logprobs = new Float32Array(prompt.length);
-  logprobs[0] = Number.NaN;
-  logprobs.set(floats(outputs, 'logprobs').subarray(0, prompt.length - 1), 1);
-  if (logprobs.subarray(1).some((logprob) => !Number.isFinite(logprob))) throw divergedWeights();
+  const program = await model.scoreHead({ topK, adapted: fused.head !== undefined });
+  const outputs = await program.run(feeds, ['logprobs', ...(topK > 0 ? ['top_logprobs', 'top_ids'] : [])]);
+  const logprobs = floats(outputs, 'logprobs').subarray(0, next.length);
+  if (!logprobs.every(Number.isFinite)) throw divergedWeights();
   if (topK === 0) return { logprobs, top: [] };
   const [values, ids] = [floats(outputs, 'top_logprobs'), integers(outputs, 'top_ids')];
-  const top = Array.from({ length: prompt.length }, (_, i) =>
-    i === 0
-      ? []
-      : Array.from({ length: topK }, (_, k) => {
-          const at = (i - 1) * topK + k;
-          return { tokenId: Number(ids[at]), logprob: values[at]! };
-        }),
+  const top = Array.from(next, (_, i) =>
+    Array.from({ length: topK }, (_, k) => ({ tokenId: Number(ids[i * topK + k]), logprob: values[i * topK + k]! })),
   );
   return { logprobs, top };
 }

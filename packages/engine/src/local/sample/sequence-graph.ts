@@ -1,22 +1,10 @@
-/** Whole prompts through the model: their keys and values (prefill) or their log-probabilities (score). Base weights and adapter are inputs, shared with training. */
-import {
-  add,
-  compile,
-  Graph,
-  gatherElements,
-  type LoweredProgram,
-  logSoftmax,
-  matMul,
-  product,
-  topK,
-  type Value,
-} from '@loopwright/graph';
-import { targetModules } from '@loopwright/protocol';
+/** Whole prompts through the model: their keys and values, or the hidden states that are scored. Base weights and adapter are inputs, shared with training. */
+import { add, compile, Graph, type LoweredProgram, matMul, type Value } from '@loopwright/graph';
+import { defaultTargetModules } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
 import { ropeTables } from '../models/rope.js';
 import {
   hasBias,
-  headWeightName,
   moduleName,
   plainLinear,
   sequenceLength,
@@ -34,13 +22,14 @@ export interface SequenceGraph {
 export const keysOutput = (layer: number) => `keys.${layer}`;
 export const valuesOutput = (layer: number) => `values.${layer}`;
 
-export type SequenceKind =
-  | { readonly type: 'prefill'; readonly adapted: boolean }
-  | { readonly type: 'score'; readonly topK: number; readonly adapted: boolean; readonly adaptedHead: boolean };
+export interface SequenceKind {
+  readonly type: 'prefill' | 'hidden';
+  readonly adapted: boolean;
+}
 
 /**
- * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights by name and, where `adapted`, the adapter (B already scaled). `prefill`: keys and values
- * [B,K,S,d] by layer. `score`: `logprobs` [B·S,1] of `targets` [B·S,1], and with topK the likeliest `top_logprobs`, `top_ids` [B·S,k].
+ * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights by name and, where `adapted`, the adapter (B already scaled).
+ * Outputs: keys and values [B,K,S,d] by layer for `prefill`; `hidden` [B·S,D] after the last norm for `hidden`.
  */
 export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): SequenceGraph {
   const graph = new Graph();
@@ -51,7 +40,6 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
     used.add(name);
     return declare(name);
   };
-  const rows = product(['B', sequenceLength]);
   const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
   const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
   const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
@@ -61,11 +49,11 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
     cos: graph.constant(cos, [count, config.headDim / 2]),
     sin: graph.constant(sin, [count, config.headDim / 2]),
   };
-  const features = new Map(linearModules(config, targetModules).map((m) => [m.key, m]));
-  const withAdapter = (x: Value, y: Value, key: string, rank: string): Value => {
+  const features = new Map(linearModules(config, defaultTargetModules).map((m) => [m.key, m]));
+  const withAdapter = (x: Value, y: Value, key: string): Value => {
     const { inFeatures, outFeatures } = features.get(key)!;
-    const A = graph.input(adapterInput(key, 'A'), 'float32', [rank, inFeatures]);
-    const B = graph.input(adapterInput(key, 'B'), 'float32', [outFeatures, rank]);
+    const A = graph.input(adapterInput(key, 'A'), 'float32', ['R', inFeatures]);
+    const B = graph.input(adapterInput(key, 'B'), 'float32', [outFeatures, 'R']);
     return add(y, matMul(matMul(x, A, { transposeB: true }), B, { transposeB: true }));
   };
   const { hidden, caches } = sequenceModel(
@@ -78,7 +66,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
         weights(`${name}.weight`),
         hasBias(config, module) ? weights(`${name}.bias`) : undefined,
       );
-      return kind.adapted ? withAdapter(x, y, `layers.${layer}.${module}`, 'R') : y;
+      return kind.adapted ? withAdapter(x, y, `layers.${layer}.${module}`) : y;
     },
     { ids, rotary, mask },
   );
@@ -88,17 +76,6 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
       outputs[keysOutput(layer)] = keys;
       outputs[valuesOutput(layer)] = values;
     });
-  } else {
-    const targets = graph.input('targets', 'int64', [rows, 1]);
-    const base = matMul(hidden, weights(headWeightName(config)), { transposeB: true });
-    const logits = kind.adaptedHead ? withAdapter(hidden, base, 'lm_head', 'R_head') : base;
-    const all = logSoftmax(logits);
-    outputs.logprobs = gatherElements(all, targets);
-    if (kind.topK > 0) {
-      const { values, indices } = topK(all, kind.topK);
-      outputs.top_logprobs = values;
-      outputs.top_ids = indices;
-    }
-  }
+  } else outputs.hidden = hidden;
   return { program: compile(graph, outputs), weightNames: [...used] };
 }

@@ -1,6 +1,6 @@
 /** What a sampler is bound to: a model and an adapter, immutable. */
 
-import { targetModules } from '@loopwright/protocol';
+import { defaultTargetModules } from '@loopwright/protocol';
 import type { AdapterWeights } from '../../formats/adapter.js';
 import { linearModules } from '../models/weight-names.js';
 import type { Feeds } from '../ort/runtime.js';
@@ -11,7 +11,7 @@ import type { InferenceModel } from './inference-model.js';
 export class Snapshot {
   readonly model: InferenceModel;
   readonly fused: FusedAdapter;
-  /** A and B (scaled) of every linear layer, by the names that sequence programs use; empty without an adapter. */
+  /** A and B (scaled) of every linear layer but the head, by the names that sequence programs use; empty without an adapter. */
   readonly sequence: Feeds;
 
   constructor(model: InferenceModel, adapter: AdapterWeights | undefined) {
@@ -20,13 +20,7 @@ export class Snapshot {
     this.sequence = {};
     if (adapter === undefined) return;
     const { rank, scale } = adapter;
-    for (const { key, inFeatures, outFeatures } of linearModules(model.config, targetModules)) {
-      if (key === 'lm_head') {
-        if (this.fused.head === undefined) continue;
-        this.sequence[adapterInput(key, 'A')] = this.fused.head.flatA;
-        this.sequence[adapterInput(key, 'B')] = this.fused.head.B;
-        continue;
-      }
+    for (const { key, inFeatures, outFeatures } of linearModules(model.config, defaultTargetModules)) {
       const pair = adapter.tensors.get(key);
       this.sequence[adapterInput(key, 'A')] = model.tensors.float(pair?.A ?? new Float32Array(rank * inFeatures), [
         rank,

@@ -14,46 +14,18 @@ import {
   rejection,
   type TinyModel,
   type TrainingExpected,
-  temporaryDirectory,
-  tinyModelDirectory,
   tolerances,
 } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import type { ExecutionPlan } from '../../engine.js';
-import { ModelDirectory } from '../../formats/model-directory.js';
-import { cacheWeightsFile, readWeights } from '../../formats/weights-file.js';
-import { BaseModel } from '../base-model.js';
+import type { BaseModel } from '../base-model.js';
 import { loadSession } from '../checkpoint.js';
-import { loadRuntime, TensorFactory } from '../ort/runtime.js';
 import { executionPlan } from '../plan.js';
 import type { Slices } from '../slices.js';
+import { tinyBase } from '../testing/tiny-base.js';
 import { adam, crossEntropy, datum, lossData, lossSpec, prompt } from '../testing/tiny-engine.js';
 import { globalNorm } from './adamw.js';
 import { TrainingSession } from './training-session.js';
-
-/** A base model by itself: gradients are looked at here, which the engine does not hand out. */
-async function tinyBase(model: TinyModel): Promise<{ base: BaseModel } & AsyncDisposable> {
-  const temporary = await temporaryDirectory();
-  await using directory = await ModelDirectory.open(tinyModelDirectory(model));
-  const { config } = directory;
-  const file = await cacheWeightsFile(directory, { cacheDirectory: temporary.path });
-  const { architecture, contextLength, vocabSize } = config;
-  const base = new BaseModel({
-    card: { id: model, directory: directory.directory, architecture, contextLength, vocabSize, parameters: 0 },
-    config,
-    weights: await readWeights(file),
-    file,
-    threads: 1,
-    tensors: new TensorFactory(await loadRuntime()),
-  });
-  return {
-    base,
-    [Symbol.asyncDispose]: async () => {
-      await base[Symbol.asyncDispose]();
-      await temporary[Symbol.asyncDispose]();
-    },
-  };
-}
 
 const lora = { type: 'lora', rank: 8, alpha: 16, targetModules: ['q_proj', 'v_proj'] } as const;
 

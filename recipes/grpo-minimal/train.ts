@@ -49,6 +49,11 @@ function gradeOf(text: string, { answer }: Sum): number {
   return text.match(/\d+/g)?.at(-1) === answer ? 1 : 0;
 }
 
+/** The grade, and for chat models a little for a number alone: at first few of their answers are right, and fewer groups would teach. */
+function rewardOf(text: string, sum: Sum): number {
+  return gradeOf(text, sum) + (inWords && /^\s*\d+\s*$/.test(text) ? 0.2 : 0);
+}
+
 /** Greedy answers to sums that are never trained on. */
 async function judge(when: string): Promise<void> {
   const sampler = await training.saveWeightsAndGetSamplingClient();
@@ -63,9 +68,7 @@ async function judge(when: string): Promise<void> {
   const { low, high } = wilsonInterval(correct, problems.length);
   const percent = [correct / problems.length, low, high].map((share) => (share * 100).toFixed(1));
   console.log(`${when}: ${percent[0]} % right, n = ${problems.length}, 95 % interval ${percent[1]}–${percent[2]} %`);
-  console.log(
-    `  ${problems[0]!.question} ${escapeText(texts[0]!)}   ${problems[1]!.question} ${escapeText(texts[1]!)}`,
-  );
+  console.log(`  ${problems[0]!.question} ${escapeText(texts[0]!)}`);
 }
 
 await judge('before');
@@ -82,7 +85,7 @@ for (let step = 1; step <= steps; step++) {
       const prompt = promptOf(problem);
       const sampleSeed = seed * 1_000_000 + step * 1000 + g;
       const { sequences } = await sampler.sample(prompt, { numSamples: samplesPerGroup, maxTokens, seed: sampleSeed });
-      const rewards = sequences.map(({ tokens }) => gradeOf(tokenizer.decode(tokens), problem));
+      const rewards = sequences.map(({ tokens }) => rewardOf(tokenizer.decode(tokens), problem));
       return { prompt, sequences, rewards };
     }),
   );

@@ -58,8 +58,7 @@ export class DecodeBatch {
 
   #write({ arrays, stride, count: positions }: Prefill, { row, count }: { row: number; count: number }): void {
     arrays.forEach((source, index) => {
-      for (let r = row; r < row + count; r++)
-        this.#cache.writePrompt(index, r, source, { offset: 0, stride, count: positions });
+      for (let r = row; r < row + count; r++) this.#cache.writePrompt(index, r, source, { stride, count: positions });
     });
   }
 

@@ -91,7 +91,7 @@ describe('the cache of keys and values', () => {
                     put(source, offset + (head * stride + position) * width, value);
                   }
                 }
-                cache.writePrompt(index, rows.length, source, { offset, stride, count });
+                cache.writePrompt(index, rows.length, source.subarray(offset), { stride, count });
               }
               rows.push(row);
             }
@@ -131,7 +131,7 @@ describe('the cache of keys and values', () => {
     const cache = new RowCache(config);
     cache.reserve(6, 10); // room for six, of which two stay
     const source = new Float32Array(heads * 16 * width).fill(3);
-    for (const row of [0, 1]) cache.writePrompt(0, row, source, { offset: 0, stride: 16, count: 10 });
+    for (const row of [0, 1]) cache.writePrompt(0, row, source, { stride: 16, count: 10 });
     cache.reserve(2, 1000);
     const view = cache.view(0, 2);
     for (const row of [0, 1]) expect(view[(row * heads + 1) * cache.positions * width + 9 * width]).toBe(3);
@@ -143,7 +143,7 @@ describe('the cache of keys and values', () => {
     const source = new Float32Array(heads * 16 * width).fill(2);
     source[0] = Number.NaN;
     source[1] = Number.NEGATIVE_INFINITY;
-    cache.writePrompt(0, 0, source, { offset: 0, stride: 16, count: 4 });
+    cache.writePrompt(0, 0, source, { stride: 16, count: 4 });
     cache.scrub();
     expect([...cache.view(0, 1).subarray(0, 4)]).toEqual([0, 0, 2, 2]);
   });

@@ -76,16 +76,16 @@ export class RowCache {
     for (const array of this.#arrays) array.copyWithin(to * size, from * size, (from + 1) * size);
   }
 
-  /** Writes positions 0 to `count` − 1 of a row from [K, stride, d] of a prefill, starting at `offset`. */
+  /** Writes positions 0 to `count` − 1 of a row from [K, stride, d] of a prefill. */
   writePrompt(
     index: number,
     row: number,
     source: Float32Array,
-    { offset, stride, count }: { offset: number; stride: number; count: number },
+    { stride, count }: { stride: number; count: number },
   ): void {
     const array = this.#arrays[index]!;
     for (let head = 0; head < this.#heads; head++) {
-      const from = offset + head * stride * this.#width;
+      const from = head * stride * this.#width;
       array.set(
         source.subarray(from, from + count * this.#width),
         (row * this.#heads + head) * this.#positions * this.#width,

@@ -27,12 +27,12 @@ describe('fixtures', () => {
     }
   });
 
-  it.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3'])(
+  it.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3'])(
     'hold whole-model gradients of %s with their norms',
     async (model) => {
       const { grad_norm_per_tensor: norms } = readFixtureJson<FullExpected>(`full/${model}.json`);
       const gradients = await readFixtureTensors(`full/${model}.grads.safetensors`);
-      expect(gradients.size).toBeGreaterThan(10);
+      expect(gradients.size).toBeGreaterThan(3);
       for (const { name, data } of gradients.values()) {
         expectClose(norm(data), norms[name]!, tolerances.gradientNorm, { label: name });
       }

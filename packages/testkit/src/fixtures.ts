@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type NamedTensor, readSafetensors } from '@loopwright/engine';
 
 /** Tiny random models with stored values. */
-export const tinyModels = ['llama-tied', 'llama-untied', 'llama-rope3', 'qwen2', 'qwen3'] as const;
+export const tinyModels = ['llama-tied', 'llama-untied', 'llama-rope3', 'qwen2', 'qwen3', 'mistral', 'gemma3'] as const;
 export type TinyModel = (typeof tinyModels)[number];
 
 /** PEFT adapters on them. */

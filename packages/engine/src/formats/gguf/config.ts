@@ -7,11 +7,15 @@ import type { GgufFile } from './gguf-file.js';
 import { checkedMetadata, type Metadata } from './metadata.js';
 import { findRopeScaling } from './rope-factors.js';
 
-/** Architectures by the name that GGUF files have for them. */
-export const ggufArchitectures = { llama: 'llama', qwen2: 'qwen2', qwen3: 'qwen3' } as const satisfies Record<
-  string,
-  Architecture
->;
+/** Architectures by the name that GGUF files have for them; of two with one name the first. */
+const ggufArchitectures: ReadonlyMap<string, Architecture> = new Map(
+  (Object.keys(architectures) as Architecture[]) // The keys of a constant.
+    .flatMap((architecture) => {
+      const { gguf } = architectures[architecture];
+      return gguf === null ? [] : [[gguf.name, architecture] as const];
+    })
+    .reverse(),
+);
 
 export const ropeFactorsTensor = 'rope_freqs.weight';
 
@@ -25,15 +29,15 @@ export async function ggufConfig(file: GgufFile): Promise<Readonly<Record<string
   const metadata = checkedMetadata(file.metadata, file.path);
   refuseSplit(metadata, file.path);
   const name = metadata.string('general.architecture');
-  if (!Object.hasOwn(ggufArchitectures, name)) {
-    const names = Object.keys(ggufArchitectures).join(', ');
+  const modelType = ggufArchitectures.get(name);
+  if (modelType === undefined) {
+    const names = [...ggufArchitectures.keys()].reverse().join(', ');
     throw unsupported(file.path, {
       key: 'general.architecture',
       expected: names,
       got: JSON.stringify(name.slice(0, 80)),
     });
   }
-  const modelType = ggufArchitectures[name as keyof typeof ggufArchitectures]; // Just found among the keys.
   const at = (key: string) => `${name}.${key}`;
   const experts = metadata.optionalCount(at('expert_count')) ?? 0;
   if (experts > 0) throw unsupported(file.path, { key: at('expert_count'), expected: '0', got: `${experts}` });

@@ -71,7 +71,7 @@ export class GgufModel implements ModelSource {
   ): Promise<Float32Array> {
     const values = await this.#file.readFloat32(ggufTensorName(name), options);
     requireFinite(values, `${basename(this.directory)}: ${ggufTensorName(name)}`);
-    if (architectures[this.config.architecture].interleavedInGguf) {
+    if (architectures[this.config.architecture].gguf?.interleaved === true) {
       const rows = headRows(this.config, name);
       if (rows !== undefined) splitRotaryPairs(values, rows);
     }

@@ -47,6 +47,11 @@ describe('parseModelConfig', () => {
       attentionBias: false,
       qkNorm: false,
       hiddenAct: 'silu',
+      normOffset: 0,
+      postNorms: false,
+      embeddingScale: 1,
+      attentionScale: 0.25,
+      slidingWindow: null,
       eosTokenIds: [2],
       bosTokenId: 1,
       dtype: 'float32',
@@ -99,7 +104,8 @@ describe('parseModelConfig', () => {
   });
 
   it.each<[string, string, Json]>([
-    ['an architecture it has not', 'model_type', { model_type: 'gemma3_text' }],
+    ['an architecture it has not', 'model_type', { model_type: 'gpt_oss' }],
+    ['a model of text and images', 'model_type', { model_type: 'gemma3' }],
     ['a config without an architecture', 'model_type', { model_type: undefined }],
     ['a name that every object has', 'model_type', { model_type: 'constructor' }],
     ['a classifier', 'architectures', { architectures: ['LlamaForSequenceClassification'] }],
@@ -111,12 +117,76 @@ describe('parseModelConfig', () => {
     ['RoPE by kind of layer', 'rope_parameters', { rope_parameters: { full_attention: { rope_type: 'default' } } }],
     ['RoPE on a part of the head', 'partial_rotary_factor', { partial_rotary_factor: 0.5 }],
     ['quantized weights', 'quantization_config', { quantization_config: { quant_method: 'fp8' } }],
+    ['scores that are capped', 'attn_logit_softcapping', { attn_logit_softcapping: 50 }],
+    ['logits that are capped', 'final_logit_softcapping', { final_logit_softcapping: 30 }],
+    ['attention both ways', 'use_bidirectional_attention', { use_bidirectional_attention: true }],
     ['sliding layers', 'layer_types', { layer_types: ['full_attention', 'sliding_attention'] }],
     ['an unknown dtype', 'torch_dtype', { torch_dtype: 'float8_e4m3fn' }],
   ])('refuses %s and lists what it runs', (_, field, change) => {
     const error = refusal({ ...tiny('llama-tied'), ...change });
     expect(error).toMatchObject({ code: 'unsupported_model', details: { field } });
-    expect(error.message).toContain('llama, qwen2, qwen3');
+    expect(error.message).toContain('llama, qwen2, qwen3, mistral, gemma3_text');
+  });
+
+  it('reads which layers of Mistral and Gemma slide, how far, and their RoPE base', () => {
+    expect(parseModelConfig(tiny('mistral')).slidingWindow).toEqual({
+      tokens: 8,
+      layers: [true, true],
+      ropeTheta: 1_000_000,
+    });
+    expect(parseModelConfig({ ...tiny('mistral'), sliding_window: null }).slidingWindow).toBeNull();
+    const { sliding_window, ...unsaid } = tiny('mistral');
+    expect(sliding_window).toBe(8);
+    expect(parseModelConfig(unsaid).slidingWindow?.tokens).toBe(4096);
+    expect(parseModelConfig(tiny('gemma3'))).toMatchObject({
+      hiddenAct: 'gelu_pytorch_tanh',
+      normOffset: 1,
+      postNorms: true,
+      embeddingScale: 8,
+      attentionScale: 20 ** -0.5,
+      ropeTheta: 1_000_000,
+      slidingWindow: { tokens: 8, layers: [true, true, false], ropeTheta: 10_000 },
+    });
+  });
+
+  it('takes the layers of Gemma from the pattern where it has no list of them, and its defaults', () => {
+    const { layer_types, tie_word_embeddings, hidden_activation, sliding_window_pattern, ...old } = tiny('gemma3');
+    expect([layer_types, tie_word_embeddings, hidden_activation, sliding_window_pattern]).toHaveLength(4);
+    const config = parseModelConfig({ ...old, num_hidden_layers: 7 });
+    expect(config.slidingWindow?.layers).toEqual([true, true, true, true, true, false, true]);
+    expect(config).toMatchObject({ tiedEmbeddings: true, hiddenAct: 'gelu_pytorch_tanh' });
+    const all = parseModelConfig({ ...old, sliding_window_pattern: 1 });
+    expect(all.slidingWindow).toBeNull();
+  });
+
+  it.each<[string, string, Json]>([
+    ['another activation', 'hidden_activation', { hidden_activation: 'gelu' }],
+    ['a kind of layer', 'layer_types', { layer_types: ['sliding_attention', 'chunked_attention', 'full_attention'] }],
+    ['scaled RoPE', 'rope_scaling.rope_type', { rope_scaling: { rope_type: 'linear', factor: 8 } }],
+    [
+      'scaled RoPE in sliding layers',
+      'rope_parameters',
+      {
+        rope_parameters: {
+          full_attention: { rope_type: 'default', rope_theta: 1e6 },
+          sliding_attention: {
+            rope_type: 'llama3',
+            rope_theta: 1e4,
+            factor: 8,
+            low_freq_factor: 1,
+            high_freq_factor: 4,
+            original_max_position_embeddings: 64,
+          },
+        },
+      },
+    ],
+  ])('refuses a Gemma with %s', (_, field, change) => {
+    expect(refusal({ ...tiny('gemma3'), ...change })).toMatchObject({ code: 'unsupported_model', details: { field } });
+  });
+
+  it('refuses a list of layers of another length', () => {
+    const error = refusal({ ...tiny('gemma3'), layer_types: ['full_attention'] });
+    expect(error).toMatchObject({ code: 'model_invalid', details: { field: 'config.json: layer_types' } });
   });
 
   it('refuses the sliding window of Qwen where it is switched on, and takes it where it is off', () => {

@@ -12,6 +12,16 @@ export interface RopeScaling {
   readonly originalContext: number;
 }
 
+/** Layers that see the last tokens alone. */
+export interface SlidingWindow {
+  /** A token sees itself and the `tokens` − 1 before it. */
+  readonly tokens: number;
+  /** By layer, true for those that slide. */
+  readonly layers: readonly boolean[];
+  /** RoPE base of these layers; they have no frequency scaling where it differs from that of the others. */
+  readonly ropeTheta: number;
+}
+
 export type WeightDtype = 'float32' | 'float16' | 'bfloat16';
 
 export interface ModelConfig {
@@ -38,7 +48,17 @@ export interface ModelConfig {
   readonly attentionBias: boolean;
   /** RMSNorm over each head of q and k. */
   readonly qkNorm: boolean;
-  readonly hiddenAct: 'silu';
+  readonly hiddenAct: 'silu' | 'gelu_pytorch_tanh';
+  /** Added to the stored weight of every RMSNorm. */
+  readonly normOffset: 0 | 1;
+  /** A norm after attention and after the MLP, besides those before them. */
+  readonly postNorms: boolean;
+  /** Embeddings are multiplied by it. */
+  readonly embeddingScale: number;
+  /** Products of queries and keys are multiplied by it. */
+  readonly attentionScale: number;
+  /** Null where all layers see everything before a token. */
+  readonly slidingWindow: SlidingWindow | null;
   /** Tokens that end a sequence, from the generation config first; may be empty. */
   readonly eosTokenIds: readonly number[];
   readonly bosTokenId: number | null;
@@ -56,6 +76,8 @@ const limits = {
   num_key_value_heads: 4096,
   head_dim: 4096,
   max_position_embeddings: 2 ** 27,
+  sliding_window: 2 ** 27,
+  sliding_window_pattern: 1024,
 } as const;
 
 type Json = Readonly<Record<string, unknown>>;
@@ -84,23 +106,32 @@ export function parseModelConfig(json: unknown, generation?: unknown): ModelConf
   }
   refuseUnsupported(json, facts);
   const attentionBias = facts.attentionBias === 'config' && readFlag(json, 'attention_bias');
+  const layers = readSize(json, 'num_hidden_layers');
+  const rope = readRope(json, facts);
+  const queryScale = facts.scaledEmbeddings ? readPositive(json, 'query_pre_attn_scalar', { fallback: 256 }) : headDim;
   return {
     architecture,
     vocabSize,
     hiddenSize,
     intermediateSize: readSize(json, 'intermediate_size'),
-    layers: readSize(json, 'num_hidden_layers'),
+    layers,
     heads,
     kvHeads,
     headDim,
     rmsNormEps: readPositive(json, 'rms_norm_eps', { fallback: 1e-6 }),
-    ...readRope(json),
+    ropeTheta: rope.ropeTheta,
+    ropeScaling: rope.ropeScaling,
     contextLength: readSize(json, 'max_position_embeddings'),
-    tiedEmbeddings: readFlag(json, 'tie_word_embeddings'),
+    tiedEmbeddings: readFlag(json, 'tie_word_embeddings', facts.tiedByDefault),
     qkvBias: attentionBias || facts.attentionBias === 'qkv',
     attentionBias,
     qkNorm: facts.qkNorm,
-    hiddenAct: 'silu',
+    hiddenAct: facts.activation.name,
+    normOffset: facts.normOffset,
+    postNorms: facts.postNorms,
+    embeddingScale: facts.scaledEmbeddings ? Math.sqrt(hiddenSize) : 1,
+    attentionScale: 1 / Math.sqrt(queryScale),
+    slidingWindow: readSlidingWindow(json, { facts, layers, ropeTheta: rope.slidingRopeTheta }),
     eosTokenIds: readEndTokens([generation, json], vocabSize),
     bosTokenId: readTokenIds(json.bos_token_id, 'bos_token_id', vocabSize)[0] ?? null,
     dtype: readDtype(json),
@@ -132,8 +163,14 @@ function readHeadDim(
 }
 
 function refuseUnsupported(json: Json, facts: ArchitectureFacts): void {
-  const act = json.hidden_act ?? 'silu';
-  if (act !== 'silu') throw unsupported('hidden_act', 'silu', describe(act));
+  const { field, name } = facts.activation;
+  const activation = json[field] ?? json.hidden_act ?? name;
+  if (activation !== name)
+    throw unsupported(json[field] === undefined ? 'hidden_act' : field, name, describe(activation));
+  for (const cap of ['attn_logit_softcapping', 'final_logit_softcapping']) {
+    if (isPresent(json[cap])) throw unsupported(cap, 'none', describe(json[cap]));
+  }
+  if (readFlag(json, 'use_bidirectional_attention')) throw unsupported('use_bidirectional_attention', 'false', 'true');
   if (readFlag(json, 'mlp_bias')) throw unsupported('mlp_bias', 'false', 'true');
   if (isPresent(json.quantization_config)) {
     throw unsupported('quantization_config', 'none (float32, float16 or bfloat16 weights)', 'a quantized model');
@@ -141,24 +178,80 @@ function refuseUnsupported(json: Json, facts: ArchitectureFacts): void {
   if (isPresent(json.partial_rotary_factor) && json.partial_rotary_factor !== 1) {
     throw unsupported('partial_rotary_factor', '1', describe(json.partial_rotary_factor));
   }
-  const slides = Array.isArray(json.layer_types) && json.layer_types.some((kind) => kind !== 'full_attention');
-  if (slides || (facts.slidingWindow && readFlag(json, 'use_sliding_window'))) {
-    throw unsupported(
-      slides ? 'layer_types' : 'use_sliding_window',
-      'full attention in every layer',
-      'a sliding window',
-    );
+}
+
+/** Kinds of layers in `layer_types`. */
+const [fullAttention, slidingAttention] = ['full_attention', 'sliding_attention'];
+
+function readSlidingWindow(
+  json: Json,
+  {
+    facts,
+    layers,
+    ropeTheta,
+  }: { readonly facts: ArchitectureFacts; readonly layers: number; readonly ropeTheta: number },
+): SlidingWindow | null {
+  const types = Array.isArray(json.layer_types) ? json.layer_types : undefined;
+  switch (facts.slidingLayers) {
+    case 'none':
+    case 'off': {
+      const slides = types?.some((kind) => kind !== fullAttention) === true;
+      if (slides || (facts.slidingLayers === 'off' && readFlag(json, 'use_sliding_window'))) {
+        const field = slides ? 'layer_types' : 'use_sliding_window';
+        throw unsupported(field, 'full attention in every layer of this architecture', 'a sliding window');
+      }
+      return null;
+    }
+    case 'all':
+      // Null switches it off; a config that doesn't mention it has the default of transformers.
+      if (json.sliding_window === null) return null;
+      return { tokens: readSize(json, 'sliding_window', 4096), layers: new Array(layers).fill(true), ropeTheta };
+    case 'by type': {
+      const pattern = readSize(json, 'sliding_window_pattern', 6);
+      const kinds =
+        types ?? Array.from({ length: layers }, (_, i) => ((i + 1) % pattern ? slidingAttention : fullAttention));
+      if (kinds.length !== layers) throw malformed('layer_types', `${layers} kinds of layers`, `${kinds.length}`);
+      const other = kinds.find((kind) => kind !== slidingAttention && kind !== fullAttention);
+      if (other !== undefined)
+        throw unsupported('layer_types', `${slidingAttention}, ${fullAttention}`, describe(other));
+      const slides = kinds.map((kind) => kind === slidingAttention);
+      if (!slides.includes(true)) return null;
+      return { tokens: readSize(json, 'sliding_window', 4096), layers: slides, ropeTheta };
+    }
   }
 }
 
-function readRope(json: Json): Pick<ModelConfig, 'ropeTheta' | 'ropeScaling'> {
+interface Rope extends Pick<ModelConfig, 'ropeTheta' | 'ropeScaling'> {
+  /** Of sliding layers. */
+  readonly slidingRopeTheta: number;
+}
+
+function readRope(json: Json, facts: ArchitectureFacts): Rope {
+  if (facts.slidingLayers !== 'by type') {
+    const rope = readRopeOf(json, 10_000);
+    return { ...rope, slidingRopeTheta: rope.ropeTheta };
+  }
+  const parameters = json.rope_parameters;
+  if (!isRecord(parameters) || !isRecord(parameters.full_attention)) {
+    const slidingRopeTheta = readPositive(json, 'rope_local_base_freq', { fallback: 10_000 });
+    return { ...readRopeOf(json, 1_000_000), slidingRopeTheta };
+  }
+  const { full_attention: full, sliding_attention: sliding = {} } = parameters;
+  const local = readRopeOf({ rope_parameters: sliding }, 10_000);
+  if (local.ropeScaling !== null) throw unsupported('rope_parameters', 'plain RoPE in sliding layers', 'a scaling');
+  return { ...readRopeOf({ rope_parameters: full }, 1_000_000), slidingRopeTheta: local.ropeTheta };
+}
+
+function readRopeOf(json: Json, defaultTheta: number): Pick<ModelConfig, 'ropeTheta' | 'ropeScaling'> {
   const parameters = json.rope_parameters;
   const isNew = isPresent(parameters);
   const at = isNew ? 'rope_parameters' : 'rope_scaling';
   const rope = isNew ? parameters : (json.rope_scaling ?? {});
   if (!isRecord(rope)) throw malformed(at, 'an object or null', describe(rope));
   // Files of a time in between have the new object without theta, and theta at the top.
-  const ropeTheta = readPositive(isNew && 'rope_theta' in rope ? rope : json, 'rope_theta', { fallback: 10_000 });
+  const ropeTheta = readPositive(isNew && 'rope_theta' in rope ? rope : json, 'rope_theta', {
+    fallback: defaultTheta,
+  });
   const type = rope.rope_type ?? rope.type ?? 'default';
   switch (type) {
     case 'default':
@@ -228,23 +321,24 @@ function readPositive(
   return value;
 }
 
-function readFlag(json: Json, field: string): boolean {
-  const value = json[field] ?? false;
+function readFlag(json: Json, field: string, fallback = false): boolean {
+  const value = json[field] ?? fallback;
   if (typeof value !== 'boolean') throw malformed(field, 'true or false', describe(value));
   return value;
 }
 
 function unsupported(field: string, expected: string, got: string): LoopwrightError {
   const supported = Object.keys(architectures).join(', ');
+  const remedy = `choose a model of one of the architectures ${supported}, or add it: docs/guides/add-an-architecture.md`;
   return new LoopwrightError({
     code: 'unsupported_model',
-    message: `config.json: ${field}: the engine runs ${expected}, this model has ${got}; choose a model of one of the architectures ${supported}`,
+    message: `config.json: ${field}: the engine runs ${expected}, this model has ${got}; ${remedy}`,
     details: {
       field,
       expected,
       got,
       supported: Object.keys(architectures),
-      remedy: `choose a model of one of the architectures ${supported}`,
+      remedy,
     },
   });
 }

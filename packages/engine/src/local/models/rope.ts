@@ -1,4 +1,5 @@
 /** Tables of the rotary position embedding (arXiv:2104.09864), with the frequency scaling of Llama 3. */
+import type { Graph, RotaryTables, Value } from '@loopwright/graph';
 import type { ModelConfig } from './config.js';
 
 export interface RopeTables {
@@ -28,7 +29,10 @@ export function ropeFrequencies({
 }
 
 /** Cosines and sines for positions 0 to `positions` − 1. */
-export function ropeTables(config: ModelConfig, positions = config.contextLength): RopeTables {
+export function ropeTables(
+  config: Pick<ModelConfig, 'headDim' | 'ropeTheta' | 'ropeScaling'>,
+  positions: number,
+): RopeTables {
   const frequencies = ropeFrequencies(config);
   const half = frequencies.length;
   const cos = new Float32Array(positions * half);
@@ -41,4 +45,18 @@ export function ropeTables(config: ModelConfig, positions = config.contextLength
     }
   }
   return { cos, sin, positions };
+}
+
+/** The tables of each layer as constants of a graph: sliding layers may have a base of their own. @param positions int64 [B, S] */
+export function layerRotary(graph: Graph, config: ModelConfig, positions: Value): (layer: number) => RotaryTables {
+  const half = config.headDim / 2;
+  const tablesOf = (rope: Pick<ModelConfig, 'headDim' | 'ropeTheta' | 'ropeScaling'>): RotaryTables => {
+    const { cos, sin, positions: count } = ropeTables(rope, config.contextLength);
+    return { positions, cos: graph.constant(cos, [count, half]), sin: graph.constant(sin, [count, half]) };
+  };
+  const { slidingWindow: window } = config;
+  const everywhere = tablesOf(config);
+  if (window === null || window.ropeTheta === config.ropeTheta) return () => everywhere;
+  const sliding = tablesOf({ headDim: config.headDim, ropeTheta: window.ropeTheta, ropeScaling: null });
+  return (layer) => (window.layers[layer] === true ? sliding : everywhere);
 }

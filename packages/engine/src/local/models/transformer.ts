@@ -1,5 +1,5 @@
 /**
- * The decoder-only transformer of Llama, Qwen2 and Qwen3 on whole sequences, as an array program.
+ * The decoder-only transformer on whole sequences, as an array program.
  *
  * B batch, S tokens in blocks of Q, D hidden width, H heads, K key/value heads, G = H/K heads that share one, d head width.
  */
@@ -11,10 +11,8 @@ import {
   matMul,
   mul,
   product,
-  quickGelu,
   type RotaryTables,
   reshape,
-  rmsNorm,
   rotaryEmbedding,
   softmax,
   split,
@@ -24,6 +22,7 @@ import {
   type Value,
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
+import { activation, mlpNormName, norm, scaleEmbeddings, slides, windowMask } from './blocks.js';
 import type { ModelConfig } from './config.js';
 
 /** A weight by its name in the model's files. */
@@ -34,7 +33,10 @@ export type Linear = (x: Value, layer: number, module: Exclude<TargetModule, 'lm
 export interface SequenceInputs {
   /** int64 [B, S]. */
   readonly ids: Value;
-  readonly rotary: RotaryTables;
+  /** int64 [B, S], of the tokens in their sequence. */
+  readonly positions: Value;
+  /** By layer. */
+  readonly rotary: (layer: number) => RotaryTables;
   /** [B, S, S]: 0 where a token may look, a large negative number elsewhere, and always after the token itself. */
   readonly mask: Value;
 }
@@ -63,10 +65,6 @@ export interface SequenceOutputs {
 
 export const layerName = (layer: number, rest: string) => `model.layers.${layer}.${rest}`;
 
-export function silu(x: Value): Value {
-  return quickGelu(x, 1);
-}
-
 /** Equal parts of an axis of that many positions, the axis left out. */
 function parts(x: Value, axis: number): readonly Value[] {
   const sizes = new Array<number>(staticDim(x.shape, axis)).fill(1);
@@ -90,6 +88,8 @@ interface Heads {
   readonly kvHeads: number;
   readonly groups: number;
   readonly headDim: number;
+  /** Of the scores. */
+  readonly scale: number;
 }
 
 /**
@@ -98,7 +98,7 @@ interface Heads {
 function attention(
   queries: Value,
   { keys, values }: LayerCache,
-  { masks, heads: { kvHeads: K, groups: G, headDim: d } }: { masks: readonly Value[]; heads: Heads },
+  { masks, heads: { kvHeads: K, groups: G, headDim: d, scale } }: { masks: readonly Value[]; heads: Heads },
 ): Value {
   const B = queries.shape[0]!;
   const blocks = reshape(queries, [B, queryBlocks, 'Q', K, G, d]);
@@ -111,7 +111,7 @@ function attention(
     const [seen, size] = [product([i + 1, 'Q']), product([G, 'Q'])];
     const scores = matMul(reshape(block, [B, K, size, d]), upTo(keyBlocks, i), {
       transposeB: true,
-      alpha: 1 / Math.sqrt(d),
+      alpha: scale,
     });
     const weights = softmax(add(reshape(scores, [B, K, G, 'Q', seen]), masks[i]!));
     return reshape(matMul(reshape(weights, [B, K, size, seen]), upTo(valueBlocks, i)), [1, B, K, G, 'Q', d]);
@@ -126,19 +126,22 @@ export function sequenceModel(
   linear: Linear,
   inputs: SequenceInputs,
 ): SequenceOutputs {
-  const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, rmsNormEps } = config;
-  const heads: Heads = { kvHeads: K, groups: H / K, headDim: d };
+  const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, slidingWindow } = config;
+  const heads: Heads = { kvHeads: K, groups: H / K, headDim: d, scale: config.attentionScale };
   const rows = product(['B', sequenceLength]);
   const normHeads = (x: Value, count: number, name: string) =>
-    reshape(rmsNorm(reshape(x, [rows, count, d]), weights(name), rmsNormEps), ['B', sequenceLength, count * d]);
+    reshape(norm(reshape(x, [rows, count, d]), weights(name), config), ['B', sequenceLength, count * d]);
 
   const embedded = reshape(gather(stopGradient(weights('model.embed_tokens.weight')), inputs.ids), [rows, D]);
-  const masks = blockMasks(inputs.mask);
+  const everything = blockMasks(inputs.mask);
+  const window =
+    slidingWindow === null ? everything : blockMasks(windowMask(inputs.mask, inputs.positions, slidingWindow.tokens));
   const caches: LayerCache[] = [];
-  let x = embedded;
+  let x = scaleEmbeddings(embedded, config);
   for (let layer = 0; layer < layers; layer++) {
     const name = (rest: string) => layerName(layer, rest);
-    const normed = rmsNorm(x, weights(name('input_layernorm.weight')), rmsNormEps);
+    const normed = norm(x, weights(name('input_layernorm.weight')), config);
+    const after = (y: Value, module: string) => (config.postNorms ? norm(y, weights(name(module)), config) : y);
     const project = (module: 'q_proj' | 'k_proj' | 'v_proj', count: number) =>
       reshape(linear(normed, layer, module), ['B', sequenceLength, count * d]);
     let q = project('q_proj', H);
@@ -148,17 +151,20 @@ export function sequenceModel(
       q = normHeads(q, H, name('self_attn.q_norm.weight'));
       k = normHeads(k, K, name('self_attn.k_norm.weight'));
     }
-    q = rotaryEmbedding(q, H, inputs.rotary);
-    k = rotaryEmbedding(k, K, inputs.rotary);
+    q = rotaryEmbedding(q, H, inputs.rotary(layer));
+    k = rotaryEmbedding(k, K, inputs.rotary(layer));
     const toHeads = (y: Value) => transpose(reshape(y, ['B', sequenceLength, K, d]), [0, 2, 1, 3]);
     const cache = { keys: toHeads(k), values: toHeads(v) };
     caches.push(cache);
-    x = add(x, linear(attention(q, cache, { masks, heads }), layer, 'o_proj'));
-    const normedAfter = rmsNorm(x, weights(name('post_attention_layernorm.weight')), rmsNormEps);
-    const gate = silu(linear(normedAfter, layer, 'gate_proj'));
-    x = add(x, linear(mul(gate, linear(normedAfter, layer, 'up_proj')), layer, 'down_proj'));
+    const masks = slides(config, layer) ? window : everything;
+    const attended = linear(attention(q, cache, { masks, heads }), layer, 'o_proj');
+    x = add(x, after(attended, 'post_attention_layernorm.weight'));
+    const normedAfter = norm(x, weights(name(mlpNormName(config))), config);
+    const gate = activation(linear(normedAfter, layer, 'gate_proj'), config);
+    const fed = linear(mul(gate, linear(normedAfter, layer, 'up_proj')), layer, 'down_proj');
+    x = add(x, after(fed, 'post_feedforward_layernorm.weight'));
   }
-  return { embedded, hidden: rmsNorm(x, weights('model.norm.weight'), rmsNormEps), caches };
+  return { embedded, hidden: norm(x, weights('model.norm.weight'), config), caches };
 }
 
 /** W·x (+ bias): weights of linear layers are stored [out, in]. */

@@ -74,7 +74,7 @@ export function linearModules(config: ModelConfig, modules: readonly TargetModul
 }
 
 function layerSpecs(config: ModelConfig, layer: number): readonly WeightSpec[] {
-  const { hiddenSize, intermediateSize, heads, kvHeads, headDim, qkvBias, attentionBias, qkNorm } = config;
+  const { hiddenSize, intermediateSize, heads, kvHeads, headDim, qkvBias, attentionBias, qkNorm, postNorms } = config;
   const queryWidth = heads * headDim;
   const keyWidth = kvHeads * headDim;
   const at = `model.layers.${layer}`;
@@ -119,6 +119,9 @@ function layerSpecs(config: ModelConfig, layer: number): readonly WeightSpec[] {
     linear('self_attn.o_proj', [hiddenSize, queryWidth]),
     ...(attentionBias ? [bias('self_attn.o_proj', hiddenSize)] : []),
     norm('post_attention_layernorm', hiddenSize),
+    ...(postNorms
+      ? [norm('pre_feedforward_layernorm', hiddenSize), norm('post_feedforward_layernorm', hiddenSize)]
+      : []),
     linear('mlp.gate_proj', [intermediateSize, hiddenSize], 'gate_up'),
     linear('mlp.up_proj', [intermediateSize, hiddenSize], 'gate_up'),
     linear('mlp.down_proj', [hiddenSize, intermediateSize]),

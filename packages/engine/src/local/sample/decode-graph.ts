@@ -16,16 +16,16 @@ import {
   matMul,
   mul,
   reshape,
-  rmsNorm,
   rotaryEmbedding,
   softmax,
   split,
   type Value,
 } from '@loopwright/graph';
 import type { WeightsFile } from '../../formats/weights-file.js';
+import { activation, mlpNormName, norm, pastWindowMask, scaleEmbeddings, slides } from '../models/blocks.js';
 import type { ModelConfig } from '../models/config.js';
-import { ropeTables } from '../models/rope.js';
-import { layerName, silu } from '../models/transformer.js';
+import { layerRotary } from '../models/rope.js';
+import { layerName } from '../models/transformer.js';
 import { fusedInput } from './fused-adapter.js';
 import { lowRank, lowRankInputs } from './low-rank.js';
 
@@ -37,7 +37,7 @@ export function buildDecodeGraph(
   file: WeightsFile,
   { adapted }: { readonly adapted: boolean },
 ): LoweredProgram {
-  const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, rmsNormEps, intermediateSize } = config;
+  const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, intermediateSize, slidingWindow } = config;
   const G = H / K;
   const graph = new Graph();
   const constants = new Map<string, Value>();
@@ -54,8 +54,8 @@ export function buildDecodeGraph(
   const ids = graph.input('ids', 'int64', ['B', 1]);
   const positions = graph.input('positions', 'int64', ['B', 1]);
   const mask = graph.input('mask', 'float32', ['B', 1, 1, 'T']);
-  const { cos, sin, positions: count } = ropeTables(config);
-  const rotary = { positions, cos: graph.constant(cos, [count, d / 2]), sin: graph.constant(sin, [count, d / 2]) };
+  const window = slidingWindow === null ? mask : pastWindowMask(mask, positions, slidingWindow.tokens);
+  const rotary = layerRotary(graph, config, positions);
 
   const linear = (x: Value, layer: number, group: string, weight: string, bias: boolean): Value => {
     const name = group === 'qkv' || group === 'gate_up' ? `layers.${layer}.${group}` : layerName(layer, weight);
@@ -68,12 +68,14 @@ export function buildDecodeGraph(
     return bias ? add(y, constant(`${name}.bias`)) : y;
   };
   const normHeads = (x: Value, heads: number, name: string) =>
-    reshape(rmsNorm(reshape(x, ['B', heads, d]), constant(name), rmsNormEps), ['B', 1, heads * d]);
+    reshape(norm(reshape(x, ['B', heads, d]), constant(name), config), ['B', 1, heads * d]);
 
-  let x = reshape(gather(constant('model.embed_tokens.weight'), ids), ['B', D]);
+  let x = scaleEmbeddings(reshape(gather(constant('model.embed_tokens.weight'), ids), ['B', D]), config);
   const rows: Value[] = [];
   for (let layer = 0; layer < layers; layer++) {
-    const normed = rmsNorm(x, constant(layerName(layer, 'input_layernorm.weight')), rmsNormEps);
+    const weight = (name: string) => constant(layerName(layer, name));
+    const after = (y: Value, name: string) => (config.postNorms ? norm(y, weight(name), config) : y);
+    const normed = norm(x, weight('input_layernorm.weight'), config);
     const [q0, k0, v0] = split(linear(normed, layer, 'qkv', '', config.qkvBias), 1, [H * d, K * d, K * d]);
     let q = reshape(q0!, ['B', 1, H * d]);
     let k = reshape(k0!, ['B', 1, K * d]);
@@ -81,23 +83,26 @@ export function buildDecodeGraph(
       q = normHeads(q, H, layerName(layer, 'self_attn.q_norm.weight'));
       k = normHeads(k, K, layerName(layer, 'self_attn.k_norm.weight'));
     }
-    q = rotaryEmbedding(q, H, rotary);
-    k = rotaryEmbedding(k, K, rotary);
+    q = rotaryEmbedding(q, H, rotary(layer));
+    k = rotaryEmbedding(k, K, rotary(layer));
     const v = reshape(v0!, ['B', 1, K * d]);
     rows.push(k, v);
     const pastKeys = graph.input(pastInput(layer, 'keys'), 'float32', ['B', K, 'T', d]);
     const pastValues = graph.input(pastInput(layer, 'values'), 'float32', ['B', K, 'T', d]);
     const queries = reshape(q, ['B', K, G, d]);
-    const alpha = 1 / Math.sqrt(d);
-    const pastScores = add(matMul(queries, pastKeys, { transposeB: true, alpha }), mask);
+    const alpha = config.attentionScale;
+    const seen = slides(config, layer) ? window : mask;
+    const pastScores = add(matMul(queries, pastKeys, { transposeB: true, alpha }), seen);
     const ownScore = matMul(queries, reshape(k, ['B', K, 1, d]), { transposeB: true, alpha });
     const [past, own] = split(softmax(concat([pastScores, ownScore], 3)), 3, ['T', 1]);
     const mixed = add(matMul(past!, pastValues), matMul(own!, reshape(v, ['B', K, 1, d])));
-    x = add(x, linear(reshape(mixed, ['B', H * d]), layer, 'o', 'self_attn.o_proj', config.attentionBias));
-    const after = rmsNorm(x, constant(layerName(layer, 'post_attention_layernorm.weight')), rmsNormEps);
-    const [gate, up] = split(linear(after, layer, 'gate_up', '', false), 1, [intermediateSize, intermediateSize]);
-    x = add(x, linear(mul(silu(gate!), up!), layer, 'down', 'mlp.down_proj', false));
+    const attended = linear(reshape(mixed, ['B', H * d]), layer, 'o', 'self_attn.o_proj', config.attentionBias);
+    x = add(x, after(attended, 'post_attention_layernorm.weight'));
+    const normedAfter = norm(x, weight(mlpNormName(config)), config);
+    const [gate, up] = split(linear(normedAfter, layer, 'gate_up', '', false), 1, [intermediateSize, intermediateSize]);
+    const fed = linear(mul(activation(gate!, config), up!), layer, 'down', 'mlp.down_proj', false);
+    x = add(x, after(fed, 'post_feedforward_layernorm.weight'));
   }
-  const hidden = rmsNorm(x, constant('model.norm.weight'), rmsNormEps);
+  const hidden = norm(x, constant('model.norm.weight'), config);
   return compile(graph, { hidden, rows: concat(rows, 1) }, { weightsFile: basename(file.path) });
 }

@@ -2,7 +2,7 @@
 import { add, compile, Graph, type LoweredProgram, matMul, type Value } from '@loopwright/graph';
 import { defaultTargetModules } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
-import { ropeTables } from '../models/rope.js';
+import { layerRotary } from '../models/rope.js';
 import {
   hasBias,
   moduleName,
@@ -43,12 +43,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
   const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
   const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
   const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
-  const { cos, sin, positions: count } = ropeTables(config);
-  const rotary = {
-    positions,
-    cos: graph.constant(cos, [count, config.headDim / 2]),
-    sin: graph.constant(sin, [count, config.headDim / 2]),
-  };
+  const rotary = layerRotary(graph, config, positions);
   const features = new Map(linearModules(config, defaultTargetModules).map((m) => [m.key, m]));
   const withAdapter = (x: Value, y: Value, key: string): Value => {
     const { inFeatures, outFeatures } = features.get(key)!;
@@ -68,7 +63,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
       );
       return kind.adapted ? withAdapter(x, y, `layers.${layer}.${module}`) : y;
     },
-    { ids, rotary, mask },
+    { ids, positions, rotary, mask },
   );
   const outputs: Record<string, Value> = {};
   if (kind.type === 'prefill') {

@@ -17,7 +17,7 @@ import {
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
-import { ropeTables } from '../models/rope.js';
+import { layerRotary } from '../models/rope.js';
 import {
   hasBias,
   headWeightName,
@@ -71,9 +71,7 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
   const targets = graph.input('targets', 'int64', [rows, 'K']);
   const inverseTemperature = graph.input('inverse_temperature', 'float32', [rows, 1]);
   const loss = lossInputs(graph, rows);
-  const { cos, sin, positions: count } = ropeTables(config);
-  const half = config.headDim / 2;
-  const rotary = { positions, cos: graph.constant(cos, [count, half]), sin: graph.constant(sin, [count, half]) };
+  const rotary = layerRotary(graph, config, positions);
 
   const adapters = new Map<string, Value>();
   const scale = trained.type === 'lora' ? graph.input('lora_scale', 'float32', []) : undefined;
@@ -101,7 +99,7 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
       );
       return withAdapter(x, y, `layers.${layer}.${module}`);
     },
-    { ids, rotary, mask },
+    { ids, positions, rotary, mask },
   );
 
   const scaled = mul(hidden, inverseTemperature);

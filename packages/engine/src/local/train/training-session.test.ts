@@ -43,6 +43,24 @@ async function adapterSession(base: BaseModel, adapter: LoraAdapter, plan: Parti
   return session;
 }
 
+/** Five answers to each of two prompts, with what every loss reads. */
+function answersToTwoPrompts(): Datum[] {
+  const floats = (data: readonly number[]) => floatTensor(Float32Array.from(data));
+  return [3, 9, 5, 1, 12].flatMap((length, answer) =>
+    [0, 1].map((group): Datum => {
+      const ids = Int32Array.from([...prompt(21 + 10 * group, group), ...prompt(length, 9 + answer)]);
+      const sampled = Array.from(ids.slice(1), (_, i) => (i < 20 + 10 * group ? 0 : 1));
+      return {
+        modelInput: ids.slice(0, -1),
+        targetTokens: idTensor(ids.slice(1)),
+        weights: floats(sampled),
+        advantages: floats(sampled.map((s, i) => s * Math.sin(i + answer))),
+        logprobs: floats(sampled.map((s, i) => s * (-5.5 + 0.3 * Math.cos(i * answer)))),
+      };
+    }),
+  );
+}
+
 async function finish<T>(slices: Slices<T>): Promise<T> {
   for (;;) {
     const next = await slices.next();
@@ -114,40 +132,43 @@ describe.each(withLosses)('losses on adapter %s', (adapter) => {
   });
 });
 
-describe.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3'] as const)('full training of %s', (name) => {
-  it('gives the gradient of every weight', async () => {
-    const expected = readFixtureJson<FullExpected>(`full/${name}.json`);
-    await using model = await tinyBase(name);
-    const session = newSession(model.base, { training: { type: 'full' } });
-    const data = expected.datums.map((d) => ({
-      modelInput: Int32Array.from(d.model_input),
-      targetTokens: idTensor(Int32Array.from(d.target_tokens)),
-      weights: floatTensor(Float32Array.from(d.weights)),
-    }));
-    const forward = await finish(session.pass({ type: 'forward', data, loss: crossEntropy }));
-    const result = await forwardBackward(session, data, crossEntropy);
-    const magnitude = expected.token_losses.flat().reduce((sum, loss) => sum + Math.abs(loss), 0);
-    for (const { lossSum, outputs } of [forward, result]) {
-      expectClose(lossSum, expected.loss_sum, tolerances.lossSum, { magnitude });
-      for (const [i, { logprobs }] of outputs.entries())
-        expectClose(logprobs, expected.logprobs[i]!, tolerances.tinyLogprobs);
-    }
-    const reference = await readFixtureTensors(`full/${name}.grads.safetensors`);
-    const norms = new Map(Object.entries(expected.grad_norm_per_tensor));
-    expect([...session.gradient!.keys()].sort()).toEqual([...norms.keys()].sort());
-    for (const [weight, gradient] of session.gradient!) {
-      const tolerance = { ...tolerances.gradientNorm, rel: 5e-5 };
-      expectClose(globalNorm([gradient]), norms.get(weight)!, tolerance, { label: weight });
-    }
-    for (const [weight, { data: values }] of reference)
-      expectClose(session.gradient!.get(weight)!, values, tolerances.gradient, { label: weight });
-    // The base itself stays as it was while the session's copy moves.
-    const before = model.base.weights.get('model.norm.weight')!.slice();
-    await finish(session.optimStep(adam));
-    expectSameBits(model.base.weights.get('model.norm.weight')!, before);
-    expect(session.parameters.get('model.norm.weight')!.values[0]).not.toBe(before[0]);
-  });
-});
+describe.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3'] as const)(
+  'full training of %s',
+  (name) => {
+    it('gives the gradient of every weight', async () => {
+      const expected = readFixtureJson<FullExpected>(`full/${name}.json`);
+      await using model = await tinyBase(name);
+      const session = newSession(model.base, { training: { type: 'full' } });
+      const data = expected.datums.map((d) => ({
+        modelInput: Int32Array.from(d.model_input),
+        targetTokens: idTensor(Int32Array.from(d.target_tokens)),
+        weights: floatTensor(Float32Array.from(d.weights)),
+      }));
+      const forward = await finish(session.pass({ type: 'forward', data, loss: crossEntropy }));
+      const result = await forwardBackward(session, data, crossEntropy);
+      const magnitude = expected.token_losses.flat().reduce((sum, loss) => sum + Math.abs(loss), 0);
+      for (const { lossSum, outputs } of [forward, result]) {
+        expectClose(lossSum, expected.loss_sum, tolerances.lossSum, { magnitude });
+        for (const [i, { logprobs }] of outputs.entries())
+          expectClose(logprobs, expected.logprobs[i]!, tolerances.tinyLogprobs);
+      }
+      const reference = await readFixtureTensors(`full/${name}.grads.safetensors`);
+      const norms = new Map(Object.entries(expected.grad_norm_per_tensor));
+      expect([...session.gradient!.keys()].sort()).toEqual([...norms.keys()].sort());
+      for (const [weight, gradient] of session.gradient!) {
+        const tolerance = { ...tolerances.gradientNorm, rel: 5e-5 };
+        expectClose(globalNorm([gradient]), norms.get(weight)!, tolerance, { label: weight });
+      }
+      for (const [weight, { data: values }] of reference)
+        expectClose(session.gradient!.get(weight)!, values, tolerances.gradient, { label: weight });
+      // The base itself stays as it was while the session's copy moves.
+      const before = model.base.weights.get('model.norm.weight')!.slice();
+      await finish(session.optimStep(adam));
+      expectSameBits(model.base.weights.get('model.norm.weight')!, before);
+      expect(session.parameters.get('model.norm.weight')!.values[0]).not.toBe(before[0]);
+    });
+  },
+);
 
 describe.each(['llama-tied', 'qwen2', 'qwen3'] as const)('five steps on %s', (adapter) => {
   it('follow the reference', async () => {
@@ -231,20 +252,7 @@ describe('the pending gradient', () => {
 
   it('and the outputs are the same whether datums of one prompt share it or not', async () => {
     await using model = await tinyBase('qwen3');
-    const floats = (data: readonly number[]) => floatTensor(Float32Array.from(data));
-    const data = [3, 9, 5, 1, 12].flatMap((length, answer) =>
-      [0, 1].map((group): Datum => {
-        const ids = Int32Array.from([...prompt(21 + 10 * group, group), ...prompt(length, 9 + answer)]);
-        const sampled = Array.from(ids.slice(1), (_, i) => (i < 20 + 10 * group ? 0 : 1));
-        return {
-          modelInput: ids.slice(0, -1),
-          targetTokens: idTensor(ids.slice(1)),
-          weights: floats(sampled),
-          advantages: floats(sampled.map((s, i) => s * Math.sin(i + answer))),
-          logprobs: floats(sampled.map((s, i) => s * (-5.5 + 0.3 * Math.cos(i * answer)))),
-        };
-      }),
-    );
+    const data = answersToTwoPrompts();
     for (const loss of [
       crossEntropy,
       { name: 'importance_sampling' },
@@ -267,6 +275,23 @@ describe('the pending gradient', () => {
       for (const [name, values] of apart.gradient)
         expectClose(shared.gradient.get(name)!, values, tolerances.gradient, { label: `${loss.name} ${name}` });
     }
+  });
+
+  it('and so it is where layers see a window of tokens alone', async () => {
+    await using model = await tinyBase('gemma3');
+    const data = answersToTwoPrompts();
+    const run = async (sharePrefixes: boolean) => {
+      const session = newSession(model.base, { training: { type: 'full' }, plan: { sharePrefixes } });
+      const result = await forwardBackward(session, data, crossEntropy);
+      return { result, gradient: session.gradient! };
+    };
+    const [apart, shared] = [await run(false), await run(true)];
+    data.forEach((_, i) => {
+      const [a, b] = [shared.result.outputs[i]!, apart.result.outputs[i]!];
+      expectClose(a.logprobs, b.logprobs, tolerances.tinyLogprobs);
+    });
+    for (const [name, values] of apart.gradient)
+      expectClose(shared.gradient.get(name)!, values, tolerances.gradient, { label: name });
   });
 
   it('and the numbers are the same bits when the same pass is run again', async () => {

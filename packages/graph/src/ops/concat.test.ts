@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { floats, ids, itComputes, itRefuses } from '../testing/op-cases.js';
 import { concat } from './concat.js';
+import { matMul } from './mat-mul.js';
 import { mul } from './mul.js';
 
 describe('Concat', () => {
@@ -18,6 +19,12 @@ describe('Concat', () => {
     inputs: { a: floats(['B', 'T', 2]), b: floats(['B', 1, 2]), c: ids(['T'], 5), d: ids(['S'], 5) },
     outputs: ({ a, b, c, d }) => ({ y: concat([a!, b!], 1), z: concat([c!, d!, c!], 0) }),
     wrt: [],
+  }));
+
+  itComputes('cuts the gradient at named sizes', () => ({
+    inputs: { a: floats(['T', 2]), b: floats(['S', 2]), w: floats([2, 3]) },
+    outputs: ({ a, b, w }) => ({ y: matMul(concat([a!, b!, a!], 0), w!) }),
+    wrt: ['a', 'b'],
   }));
 
   itComputes('of one part is the part', () => ({

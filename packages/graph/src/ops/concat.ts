@@ -35,11 +35,15 @@ export const Concat: OpDefinition = {
   },
   gradient: ({ inputs, attributes, grads, needs }) => {
     const axis = Number(attributes.axis);
+    const sizes = inputs.map((input) => dim(input.shape, axis));
+    const grad = onlyGrad(grads);
+    // Parts of named sizes are cut by Split, which reads the sizes when it runs.
+    if (sizes.some((size) => typeof size !== 'number'))
+      return grad.graph.apply('Split', [grad], { axis, sizes: sizes.join(',') });
     let start = 0;
-    return inputs.map((input, i) => {
-      const size = dim(input.shape, axis);
-      if (typeof size !== 'number') throw new Error('Concat: no gradient along an axis of unknown size');
-      const part = needs[i] ? slice(onlyGrad(grads), axis, start, start + size) : undefined;
+    return inputs.map((_, i) => {
+      const size = Number(sizes[i]);
+      const part = needs[i] ? slice(grad, axis, start, start + size) : undefined;
       start += size;
       return part;
     });

@@ -2,6 +2,8 @@
 import {
   add,
   compile,
+  concat,
+  type Dim,
   expandLike,
   Graph,
   gatherElements,
@@ -12,6 +14,7 @@ import {
   matMul,
   mul,
   product,
+  split,
   transpose,
   type Value,
 } from '@loopwright/graph';
@@ -28,6 +31,7 @@ import {
   weightInputs,
 } from '../models/transformer.js';
 import { linearModules, weightSpecs } from '../models/weight-names.js';
+import { fusedGroups } from '../sample/fused-adapter.js';
 import { lossInputs, tokenLosses } from './loss.js';
 
 /** Which arrays the program trains. */
@@ -55,6 +59,13 @@ export const gradientOf = (name: string) => `grad ${name}`;
 /** Gradient of the looked-up embedding rows [B·S, D]; the caller adds them to their rows, in order. */
 export const embeddedRows = 'embedded rows';
 
+/** Keys of the linear layers that read the same array as this one, itself among them. */
+function sharingInput(key: string): readonly string[] {
+  const dot = key.lastIndexOf('.');
+  const members = fusedGroups.find((group) => group.members.includes(key.slice(dot + 1)))?.members;
+  return members?.map((member) => `${key.slice(0, dot)}.${member}`) ?? [key];
+}
+
 export function buildTrainingGraph(config: ModelConfig, { trained, backward }: TrainingGraphOptions): TrainingGraph {
   const graph = new Graph();
   const shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
@@ -77,15 +88,34 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
   const scale = trained.type === 'lora' ? graph.input('lora_scale', 'float32', []) : undefined;
   const modules =
     trained.type === 'lora' ? new Map(linearModules(config, trained.targetModules).map((m) => [m.key, m])) : new Map();
+  const input = (key: string, part: 'A' | 'B', shape: readonly Dim[]) => {
+    const value = graph.input(adapterInput(key, part), 'float32', shape);
+    adapters.set(adapterInput(key, part), value);
+    return value;
+  };
+  // Layers that read the same x have their A stacked: one product (and one for each gradient) of more rows is faster than several of few.
+  const narrow = new Map<string, Value>();
+  const narrowed = (x: Value, key: string): Value => {
+    const known = narrow.get(key);
+    if (known !== undefined) return known;
+    const together = sharingInput(key).filter((member) => modules.has(member));
+    const stacked = concat(
+      together.map((member) => input(member, 'A', ['R', modules.get(member)!.inFeatures])),
+      0,
+    );
+    const low = mul(matMul(x, stacked, { transposeB: true }), scale!);
+    const lows = together.length === 1 ? [low] : split(low, 1, new Array<Dim>(together.length).fill('R'));
+    together.forEach((member, i) => {
+      narrow.set(member, lows[i]!);
+    });
+    return narrow.get(key)!;
+  };
   const withAdapter = (x: Value, y: Value, key: string): Value => {
     const module = modules.get(key);
-    if (module === undefined || scale === undefined) return y;
-    const A = graph.input(adapterInput(key, 'A'), 'float32', ['R', module.inFeatures]);
-    const B = graph.input(adapterInput(key, 'B'), 'float32', [module.outFeatures, 'R']);
-    adapters.set(adapterInput(key, 'A'), A).set(adapterInput(key, 'B'), B);
-    const low = mul(matMul(x, A, { transposeB: true }), scale);
+    if (module === undefined) return y;
+    const low = narrowed(x, key);
     // Written so, the gradient of B is low'·dy, of R rows, and turned at the end; as dy'·low it has as many rows as y is wide, in twice the time.
-    return add(y, matMul(low, transpose(B, [1, 0])));
+    return add(y, matMul(low, transpose(input(key, 'B', [module.outFeatures, 'R']), [1, 0])));
   };
   const { embedded, hidden } = sequenceModel(
     config,

@@ -54,13 +54,13 @@ function rewardOf(text: string, sum: Sum): number {
   return gradeOf(text, sum) + (inWords && /^\s*\d+\s*$/.test(text) ? 0.2 : 0);
 }
 
-/** Greedy answers to sums that are never trained on. */
+/** Answers to sums that are never trained on, drawn as in training: that is the policy whose reward GRPO raises. */
 async function judge(when: string): Promise<void> {
   const sampler = await training.saveWeightsAndGetSamplingClient();
-  const problems = sums.problems({ split: 'held-out', count: inWords ? 64 : 100, seed: 0 });
+  const problems = sums.problems({ split: 'held-out', count: inWords ? 90 : 100, seed: 0 });
   const texts = await Promise.all(
-    problems.map(async (problem) => {
-      const { sequences } = await sampler.sample(promptOf(problem), { maxTokens, temperature: 0 });
+    problems.map(async (problem, i) => {
+      const { sequences } = await sampler.sample(promptOf(problem), { maxTokens, seed: i });
       return tokenizer.decode(sequences[0]!.tokens);
     }),
   );

@@ -77,12 +77,15 @@ export function generate(settings: Settings, B: number, { prefill }: { prefill: 
   const { prompt, newTokens } = settings;
   return withEngine(settings, async (engine) => {
     let tokens = 0;
+    // The engine keeps prompts that it prefilled: each run has others.
+    let runs = 0;
     const run = (maxTokens: number) => async () => {
+      const salt = B * runs++;
       const results = await Promise.all(
         Array.from({ length: B }, (_, b) =>
           engine.sample({
             weights: { type: 'base' },
-            prompt: ids(prompt, b, engine.model.vocabSize),
+            prompt: ids(prompt, salt + b, engine.model.vocabSize),
             numSamples: 1,
             params: { maxTokens, temperature: 1, topK: -1, topP: 1, seed: b, stop: [], stopTokenIds: [] },
             promptLogprobs: false,

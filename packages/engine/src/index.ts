@@ -10,8 +10,12 @@ export type {
   SessionCounters,
   SessionOptions,
 } from './engine.js';
-export type { ModelFiles } from './formats/model-source.js';
-export { openModelFiles } from './formats/open-model.js';
+export { type AdapterWeights, adapterBaseModel, readAdapter, writeAdapter } from './formats/adapter.js';
+export { type GgufType, ggufTypes } from './formats/gguf/config-metadata.js';
+export { type WriteGgufOptions, type WrittenGguf, writeGguf } from './formats/gguf/write-gguf.js';
+export { mergeAdapter, type WriteModelOptions, writeModelDirectory } from './formats/merged-model.js';
+export type { ModelFiles, ModelSource, SourceFile } from './formats/model-source.js';
+export { openModel, openModelFiles } from './formats/open-model.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';

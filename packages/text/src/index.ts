@@ -1,6 +1,7 @@
 /** Tokenizers and chat templates: text and chats to token ids and back. Runs in browsers; files are read by `@loopwright/text/node`. */
 export type { StreamDecoder } from './stream-decoder.js';
 export type { ChatMessage, ContentPart } from './template/messages.js';
+export { tokenOfBytes } from './token-bytes.js';
 export type {
   ChatTemplateOptions,
   DecodeOptions,
@@ -11,4 +12,5 @@ export type {
   Tokenizer,
 } from './tokenizer.js';
 export { loadTokenizer } from './tokenizer.js';
-export type { TokenizerSources } from './tokenizer-files.js';
+export type { AddedTokenFile, TokenizerFiles, TokenizerSources } from './tokenizer-files.js';
+export { readTokenizerFiles } from './tokenizer-files.js';

@@ -26,3 +26,12 @@ export function bytesOfToken(token: string): Uint8Array {
   }
   return bytes;
 }
+
+const characterOfByte: ReadonlyMap<number, string> = new Map(
+  [...byteOfCharacter].map(([character, byte]) => [byte, character]),
+);
+
+/** How a byte-level vocabulary writes these bytes. */
+export function tokenOfBytes(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => characterOfByte.get(byte)!).join(''); // The table has all 256.
+}

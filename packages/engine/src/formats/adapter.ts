@@ -80,6 +80,12 @@ export async function readAdapter(
   return adapter;
 }
 
+/** What an adapter says its base model is: a name of the hub, or a path. @throws `model_invalid` without a readable config */
+export async function adapterBaseModel(directory: string): Promise<string | undefined> {
+  const { base_model_name_or_path: name } = await readJsonObject(join(directory, configFile));
+  return typeof name === 'string' && name !== '' ? name : undefined;
+}
+
 /**
  * Writes a PEFT directory that PEFT, transformers and inference servers load; the directory is made where there is none.
  *

@@ -1,4 +1,4 @@
-/** Writes a whole model as a Hugging Face directory, in float32: an adapter folded into its base, or weights held in memory. */
+/** Whole models as Hugging Face directories, in float32: an adapter folded into its base, weights held in memory, or a model as it is. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { linearModules, type WeightSpec, weightSpecs } from '../local/models/weight-names.js';
@@ -38,34 +38,33 @@ export interface WriteModelOptions extends WriteOptions {
 const defaultMaxShardBytes = 2_000_000_000;
 
 /**
- * Folds an adapter into its base (W + scale · B·A) and writes the result; one tensor at a time is in memory. An adapter on the
- * `lm_head` of a model with tied embeddings gives an untied one, since the embedding itself stays as it was.
+ * A base with an adapter folded in (W + scale · B·A), computed as its tensors are read. An adapter on the `lm_head` of a model with
+ * tied embeddings gives an untied one, since the embedding itself stays as it was. It reads from the base, which stays the caller's.
  *
- * @param directory made where there is none
- * @returns the names of the files written, weights first
- * @throws `checkpoint_mismatch` when the adapter does not fit the base; `model_invalid` as ModelSource.read does;
- *   `disk_full`, `cancelled`
+ * @throws `checkpoint_mismatch` when the adapter does not fit the base
  */
-export async function writeMergedModel(
-  directory: string,
-  { base, adapter }: { readonly base: ModelSource; readonly adapter: AdapterWeights },
-  options: WriteModelOptions = {},
-): Promise<readonly string[]> {
+export function mergeAdapter(base: ModelSource, adapter: AdapterWeights): ModelSource {
   requireAdapterFits(adapter, base.config);
   const modules = linearModules(base.config, adapter.targetModules);
   const pairOf = new Map(modules.map(({ key, path }) => [`${path}.weight`, adapter.tensors.get(key)]));
   const untie = base.config.tiedEmbeddings && pairOf.has('lm_head.weight');
-  const specs = untie ? weightSpecs({ ...base.config, tiedEmbeddings: false }) : base.specs;
-  const readOptions = options.signal === undefined ? {} : { signal: options.signal };
-  const read = async ({ name }: WeightSpec) => {
-    const source = untie && name === 'lm_head.weight' ? 'model.embed_tokens.weight' : name;
-    const values = await base.read(source, readOptions);
-    const pair = pairOf.get(name);
-    if (pair !== undefined) await addLowRankProduct(values, { ...pair, scale: adapter.scale });
-    return values;
+  const config = untie ? { ...base.config, tiedEmbeddings: false } : base.config;
+  return {
+    directory: base.directory,
+    config,
+    rawConfig: untie ? { ...base.rawConfig, tie_word_embeddings: false } : base.rawConfig,
+    specs: weightSpecs(config),
+    sources: base.sources,
+    files: base.files,
+    read: async (name, options) => {
+      const source = untie && name === 'lm_head.weight' ? 'model.embed_tokens.weight' : name;
+      const values = await base.read(source, options);
+      const pair = pairOf.get(name);
+      if (pair !== undefined) await addLowRankProduct(values, { ...pair, scale: adapter.scale });
+      return values;
+    },
+    [Symbol.asyncDispose]: async () => undefined,
   };
-  const config = untie ? { ...base.rawConfig, tie_word_embeddings: false } : base.rawConfig;
-  return writeModel(directory, { base, specs, read, config }, options);
 }
 
 /**
@@ -81,23 +80,28 @@ export async function writeFullModel(
   { base, weights }: { readonly base: ModelSource; readonly weights: ReadonlyMap<string, Float32Array> },
   options: WriteModelOptions = {},
 ): Promise<readonly string[]> {
+  const specs = new Map(base.specs.map((spec) => [spec.name, spec]));
   for (const spec of base.specs) requireWeight(weights, spec);
-  const read = async (spec: WeightSpec) => requireWeight(weights, spec);
-  return writeModel(directory, { base, specs: base.specs, read, config: base.rawConfig }, options);
+  const read = async (name: string) => requireWeight(weights, specs.get(name)!); // Asked for what the specs name.
+  const { config, rawConfig, files } = base;
+  return writeModelDirectory(directory, { config, rawConfig, files, specs: base.specs, read }, options);
 }
 
-interface ModelToWrite {
-  readonly base: ModelSource;
-  readonly specs: readonly WeightSpec[];
-  readonly read: (spec: WeightSpec) => Promise<Float32Array>;
-  readonly config: Readonly<Record<string, unknown>>;
-}
-
-async function writeModel(
+/**
+ * Writes a whole model in float32 as a Hugging Face directory with its tokenizer; one tensor at a time is in memory.
+ *
+ * @param directory made where there is none
+ * @returns the names of the files written, weights first
+ * @throws `model_invalid` as ModelSource.read does, `unsupported_model` for a GGUF file's tokenizer that isn't read;
+ *   `disk_full`, `cancelled`
+ */
+export async function writeModelDirectory(
   directory: string,
-  { base, specs, read, config }: ModelToWrite,
-  { maxShardBytes = defaultMaxShardBytes, ...options }: WriteModelOptions,
+  model: Pick<ModelSource, 'config' | 'rawConfig' | 'files' | 'specs' | 'read'>,
+  { maxShardBytes = defaultMaxShardBytes, ...options }: WriteModelOptions = {},
 ): Promise<readonly string[]> {
+  const { specs } = model;
+  const readOptions = options.signal === undefined ? {} : { signal: options.signal };
   try {
     await mkdir(directory, { recursive: true });
   } catch (error) {
@@ -109,7 +113,7 @@ async function writeModel(
   for (const [i, shard] of shards.entries()) {
     const file =
       shards.length === 1 ? 'model.safetensors' : `model-${count(i + 1)}-of-${count(shards.length)}.safetensors`;
-    const tensors = shard.map((spec) => ({ name: spec.name, shape: spec.shape, data: () => read(spec) }));
+    const tensors = shard.map(({ name, shape }) => ({ name, shape, data: () => model.read(name, readOptions) }));
     await writeSafetensors(join(directory, file), tensors, options);
     files.push(file);
     for (const { name } of shard) weightMap[name] = file;
@@ -122,13 +126,13 @@ async function writeModel(
   }
   for (const file of companionFiles) {
     throwIfCancelled(options.signal, directory);
-    const bytes = await base.files.read(file);
+    const bytes = await model.files.read(file);
     if (bytes === undefined) continue;
     await writeFileAtomically(join(directory, file), (append) => append(bytes), options);
     files.push(file);
   }
   // Last: a directory without it is no model, so an interrupted save is not taken for one.
-  await writeJsonAtomically(join(directory, 'config.json'), inFloat32(config), options);
+  await writeJsonAtomically(join(directory, 'config.json'), inFloat32(model.rawConfig), options);
   files.push('config.json');
   return files;
 }

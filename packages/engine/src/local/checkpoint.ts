@@ -3,7 +3,7 @@ import path from 'node:path';
 import { complaint, type TrainingSpec } from '@loopwright/protocol';
 import type { SavedFiles } from '../engine.js';
 import { type AdapterWeights, readAdapter, writeAdapter } from '../formats/adapter.js';
-import { writeFullModel, writeMergedModel } from '../formats/merged-model.js';
+import { mergeAdapter, writeFullModel, writeModelDirectory } from '../formats/merged-model.js';
 import { ModelDirectory } from '../formats/model-directory.js';
 import { openModel } from '../formats/open-model.js';
 import { readOptimizerState, writeOptimizerState } from '../formats/optimizer-state.js';
@@ -53,7 +53,8 @@ export async function saveSession(
       const weights = new Map([...session.parameters.values()].map(({ name, values }) => [name, values]));
       files.push(...(await writeFullModel(directory, { base: source, weights }, options)));
     } else {
-      const merged = await writeMergedModel(path.join(directory, 'merged'), { base: source, adapter }, options);
+      const model = mergeAdapter(source, adapter);
+      const merged = await writeModelDirectory(path.join(directory, 'merged'), model, options);
       files.push(...merged.map((name) => `merged/${name}`));
     }
   }

@@ -1,6 +1,7 @@
 /** The one module that reads the environment. */
 import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
+import type { HubSettings } from './hub/hub-settings.js';
 
 /** What the environment says. */
 export interface Settings {
@@ -12,6 +13,8 @@ export interface Settings {
   readonly home: string;
   /** LOOPWRIGHT_MODELS: folders with models, separated as in PATH; `models` in `home` by default. */
   readonly modelFolders: readonly string[];
+  /** The model hub, by the variables that its other tools read. */
+  readonly hub: HubSettings;
   /** LOOPWRIGHT_DEBUG: print stacks of errors. */
   readonly debug: boolean;
 }
@@ -31,6 +34,24 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     apiKey: read('LOOPWRIGHT_API_KEY'),
     home,
     modelFolders: (folders ?? [join(home, 'models')]).map((folder) => resolve(folder)),
+    hub: readHubSettings(read),
     debug: read('LOOPWRIGHT_DEBUG') !== undefined && read('LOOPWRIGHT_DEBUG') !== '0',
   };
+}
+
+type Read = (name: string) => string | undefined;
+
+function readHubSettings(read: Read): HubSettings {
+  const home = read('HF_HOME') ?? join(read('XDG_CACHE_HOME') ?? join(homedir(), '.cache'), 'huggingface');
+  return {
+    endpoint: (read('HF_ENDPOINT') ?? 'https://huggingface.co').replace(/\/+$/, ''),
+    token: read('HF_TOKEN'),
+    offline: /^(1|true|yes|on)$/i.test(read('HF_HUB_OFFLINE') ?? ''),
+    cacheDirectory: resolve(inHome(read('HF_HUB_CACHE') ?? read('HUGGINGFACE_HUB_CACHE') ?? join(home, 'hub'))),
+  };
+}
+
+/** A path whose `~` no shell has replaced. */
+function inHome(path: string): string {
+  return path.replace(/^~(?=\/|$)/, homedir());
 }

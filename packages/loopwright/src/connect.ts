@@ -112,7 +112,8 @@ export class ServiceConnection extends ServiceClient {
 
 /**
  * Connects to the server at `url` or LOOPWRIGHT_URL or, without either, starts one in this process: `loopwright-tiny` and
- * the models of the model folders are installed in it, and any model directory can be named by its absolute path.
+ * the models of the model folders are installed in it, those that `loopwright models pull` fetched are found by their hub name, and any
+ * model directory can be named by its absolute path. Nothing is downloaded here.
  *
  * @returns a client to be closed (`await using`, or {@link withService}); until then the embedded server keeps the process alive
  * @throws `invalid_argument`; `data_dir_in_use` for a data directory that was named; `unsupported_host`, `disk_full`

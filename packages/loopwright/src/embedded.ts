@@ -7,6 +7,7 @@ import { LoopwrightError } from '@loopwright/protocol';
 import type { RunningServer, ServerOptions } from '@loopwright/server';
 import { pino } from 'pino';
 import type { Settings } from './config.js';
+import { HubCache } from './hub/hub-cache.js';
 import { installedModels } from './models.js';
 
 export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
@@ -51,6 +52,7 @@ export async function startEmbeddedServer(
   const { startServer } = await loadServer(host);
   const options = {
     models: await installedModels({ models, folders: settings.modelFolders }),
+    modelCache: new HubCache(settings.hub.cacheDirectory),
     apiKey,
     allowModelPaths: true,
     cacheDirectory: join(settings.home, 'cache'),

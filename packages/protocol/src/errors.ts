@@ -60,6 +60,13 @@ export const errorCatalogue = {
     doc: 'The request carries no valid key.',
     remedy: 'give the key of the server: apiKey, or LOOPWRIGHT_API_KEY',
   },
+  model_gated: {
+    status: 403,
+    retryable: false,
+    doc: 'The model is given out only to those who have accepted its licence.',
+    remedy:
+      'read the licence on the page of the model and ask for access there; then pull it with HF_TOKEN and --accept-license',
+  },
   unknown_model: {
     status: 404,
     retryable: false,

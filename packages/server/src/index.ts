@@ -4,7 +4,7 @@ export type { Clock } from './clock.js';
 export type { CreateEngine, CreateEngineOptions } from './engines/engine-host.js';
 export type { OpenService, RunningServer, ServerOptions } from './main.js';
 export { openService, startServer } from './main.js';
-export type { InstalledModel } from './models/model-registry.js';
+export type { InstalledModel, ModelCache } from './models/model-registry.js';
 export type { ComparedOperation, RunComparison, RunLocation } from './replay/compare-runs.js';
 export { compareRuns } from './replay/compare-runs.js';
 export type { FieldDifference, ValueDifference } from './replay/differences.js';

@@ -13,7 +13,7 @@ import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
 import { embeddedEngines } from './engines/embedded.js';
 import { type CreateEngine, EngineHost } from './engines/engine-host.js';
-import { type InstalledModel, ModelRegistry } from './models/model-registry.js';
+import { type InstalledModel, type ModelCache, ModelRegistry } from './models/model-registry.js';
 import { OperationLog } from './operations/operation-log.js';
 import { type DrawSeed, randomSeed } from './operations/resolve.js';
 import { collectGarbage } from './registry/collect.js';
@@ -36,6 +36,8 @@ export interface ServerOptions {
   /** `127.0.0.1` by default; others need a key. */
   readonly host?: string;
   readonly models: readonly InstalledModel[];
+  /** Further models, looked for when a session names one; none by default. */
+  readonly modelCache?: ModelCache;
   /** 8 to 256 printable characters; absent lets everybody on this machine in. */
   readonly apiKey?: string;
   /** Makes the engine of a model; by default the embedded one, in a process of its own. */
@@ -144,7 +146,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
-  const models = new ModelRegistry({ models: installed, allowPaths: allowModelPaths });
+  const models = new ModelRegistry({
+    models: installed,
+    allowPaths: allowModelPaths,
+    ...(options.modelCache === undefined ? {} : { cache: options.modelCache }),
+  });
   await makeDirectory(dataDir);
   const lock = lockDataDirectory(dataDir);
   let database: Database | undefined;

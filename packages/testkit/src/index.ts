@@ -3,6 +3,8 @@ export type { CompareOptions } from './compare.js';
 export { expectClose, expectSameBits, norm } from './compare.js';
 export type { FakeEngineOptions, FakeMethod, Hold } from './fake-engine.js';
 export { FakeEngine } from './fake-engine.js';
+export type { FakeHubOptions, FakeRepository, HubRequest } from './fake-hub.js';
+export { FakeHub } from './fake-hub.js';
 export type {
   FullExpected,
   GgufExpected,

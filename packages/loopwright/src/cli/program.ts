@@ -19,7 +19,8 @@ const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
 const footer = `
 Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.
 Environment: LOOPWRIGHT_URL and LOOPWRIGHT_API_KEY (a server to use), LOOPWRIGHT_HOME (data, models and caches; default
-~/.loopwright), LOOPWRIGHT_MODELS (folders with models), LOOPWRIGHT_DEBUG=1 (stacks of errors), NO_COLOR.`;
+~/.loopwright), LOOPWRIGHT_MODELS (folders with models), LOOPWRIGHT_DEBUG=1 (stacks of errors), NO_COLOR. Of the model hub:
+HF_TOKEN, HF_ENDPOINT, HF_HUB_CACHE or HF_HOME (where pulled models lie), HF_HUB_OFFLINE=1 (ask nothing of it).`;
 
 /** Runs a command line, without the names of node and script. @returns the exit code */
 export async function run(args: readonly string[], { console, settings }: RunContext): Promise<number> {
@@ -55,7 +56,7 @@ function buildProgram(context: CommandContext): Command {
     .showHelpAfterError('(see --help)')
     .addHelpText('after', footer)
     .hook('preAction', (_program, command) => {
-      if (command.opts().json === true) console.useJson();
+      if (command.optsWithGlobals().json === true) console.useJson();
     });
 
   withJson(program.command('demo'))
@@ -86,12 +87,20 @@ function buildProgram(context: CommandContext): Command {
     .argument('[name]', 'name and folder of the task; asked for where it is left out')
     .action(async (name, options) => (await import('./new/new-task.js')).newTask({ name, ...options }, context));
 
-  withJson(program.command('models'))
+  const models = withJson(program.command('models'))
+    .enablePositionalOptions()
     .description('list base models, or saved versions')
     .option('--saved', 'the versions that runs saved, instead')
     .option('--url <url>', 'ask this server instead of this machine')
     .option('--api-key <key>', 'of the server (default: LOOPWRIGHT_API_KEY)')
-    .action(async (options) => (await import('./models.js')).models(options, context));
+    .action(async (options) => (await import('./models/models.js')).models(options, context));
+  withJson(models.command('pull'))
+    .description(
+      'fetch a model of the hub into the cache that Hugging Face tools share; goes on where an earlier pull stopped',
+    )
+    .argument('<name>', 'org/name, or org/name@revision with a branch, tag or commit')
+    .option('--accept-license', 'record that you accept its licence; gated models need it, and HF_TOKEN')
+    .action(async (name, options) => (await import('./models/pull.js')).pullCommand(name, options, context));
 
   const sessions = program.command('sessions').description('list, stop and delete the sessions of a running server');
   const withServer = (command: Command): Command =>

@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { type LogLevel, loadServer } from '../embedded.js';
+import { HubCache } from '../hub/hub-cache.js';
 import { installedModels } from '../models.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
@@ -22,6 +23,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
+  const modelCache = new HubCache(settings.hub.cacheDirectory);
   const { startServer } = await loadServer();
   using interrupt = listenForInterrupt({
     onInterrupt: () =>
@@ -32,6 +34,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     port,
     host,
     models,
+    modelCache,
     cacheDirectory: join(settings.home, 'cache'),
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     ...(apiKey === undefined ? {} : { apiKey }),
@@ -41,6 +44,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);
   console.table([
     ['models', models.map(({ id }) => id).join(', ')],
+    ['pulled', await pulledText(modelCache)],
     ['data', dataDir],
     ['key', apiKey === undefined ? 'none: everybody on this machine may connect' : 'asked of every request'],
     ['loops', `LOOPWRIGHT_URL=${server.url}${apiKey === undefined ? '' : ' LOOPWRIGHT_API_KEY=…'}`],
@@ -48,6 +52,11 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   ]);
   await aborted(interrupt.signal);
   exitWith(exitCodes.interrupted);
+}
+
+async function pulledText(cache: HubCache): Promise<string> {
+  const models = await cache.list();
+  return models.length === 0 ? 'none (loopwright models pull org/name)' : models.map(({ id }) => id).join(', ');
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-/** The base models that this server can load, by id: directories in the Hugging Face layout, or GGUF files. */
+/** The base models that this server can load, by id: directories in the Hugging Face layout, GGUF files, and those of a download cache. */
 import { isAbsolute } from 'node:path';
 import { type ModelFiles, openModelFiles } from '@loopwright/engine';
 import { complaint, type LoopwrightError, type ModelCard } from '@loopwright/protocol';
@@ -11,8 +11,20 @@ export interface InstalledModel {
   readonly directory: string;
 }
 
+/** Models that were not there, or not looked at, when the server started: those of a download cache. */
+export interface ModelCache {
+  /** Those that are whole, by their plain names. */
+  list(): Promise<readonly InstalledModel[]>;
+  /** The model of a name, under an id that will mean the same files for ever; undefined when it isn't there, or not whole. */
+  find(name: string): Promise<InstalledModel | undefined>;
+  /** How to get the model of a name into the cache; undefined for what can't be one's name. */
+  remedy(name: string): string | undefined;
+}
+
 export interface ModelRegistryOptions {
   readonly models: readonly InstalledModel[];
+  /** Looked at each time a name isn't an installed model's. Nothing is ever downloaded into it here. */
+  readonly cache?: ModelCache;
   /** Whether a session may name an absolute path instead of an id. */
   readonly allowPaths: boolean;
 }
@@ -23,11 +35,14 @@ const maxConfigBytes = 1 << 20;
 export class ModelRegistry {
   readonly #models: readonly InstalledModel[];
   readonly #allowPaths: boolean;
+  readonly #cache: ModelCache | undefined;
+  /** What the cache found, by the id that it gave. */
+  readonly #cached = new Map<string, InstalledModel>();
   readonly #cards = new Map<string, ModelCard>();
   readonly #files = new Map<string, Promise<ModelFiles>>();
 
   /** @throws `invalid_argument` for two models of one id */
-  constructor({ models, allowPaths }: ModelRegistryOptions) {
+  constructor({ models, allowPaths, cache }: ModelRegistryOptions) {
     const ids = models.map(({ id }) => id);
     const twice = ids.find((id, index) => ids.indexOf(id) !== index);
     if (twice !== undefined) {
@@ -40,18 +55,30 @@ export class ModelRegistry {
     }
     this.#models = models;
     this.#allowPaths = allowPaths;
+    this.#cache = cache;
   }
 
-  list(): readonly InstalledModel[] {
-    return this.#models;
+  /** Installed models, then those of the cache that have other ids. */
+  async list(): Promise<readonly InstalledModel[]> {
+    const ids = new Set(this.#models.map(({ id }) => id));
+    const cached = (await this.#cache?.list()) ?? [];
+    return [...this.#models, ...cached.filter(({ id }) => !ids.has(id))];
   }
 
-  /** The model of an id (letter case counts), or of a path where paths are allowed. @throws `unknown_model` */
-  find(idOrPath: string): InstalledModel {
-    const installed = this.#models.find(({ id }) => id === idOrPath);
+  /**
+   * The model of an id (letter case counts), of a path where paths are allowed, or of a name in the cache. The id of the answer names
+   * the same files later on, where the given name may come to mean newer ones.
+   *
+   * @throws `unknown_model`
+   */
+  async find(idOrPath: string): Promise<InstalledModel> {
+    const installed = this.#models.find(({ id }) => id === idOrPath) ?? this.#cached.get(idOrPath);
     if (installed !== undefined) return installed;
     if (this.#allowPaths && isAbsolute(idOrPath)) return { id: idOrPath, directory: idOrPath };
-    throw this.#unknownModel(idOrPath);
+    const cached = await this.#cache?.find(idOrPath);
+    if (cached === undefined) throw this.#unknownModel(idOrPath);
+    this.#cached.set(cached.id, cached);
+    return cached;
   }
 
   /** Config and tokenizer of a model. The head of a GGUF file is read once. @throws `model_invalid`, `unsupported_model` for a GGUF file */
@@ -67,7 +94,7 @@ export class ModelRegistry {
 
   /** @throws `unknown_model`; `model_invalid` when the directory or its config.json is missing or broken; `unsupported_model` */
   async card(idOrPath: string): Promise<ModelCard> {
-    const model = this.find(idOrPath);
+    const model = await this.find(idOrPath);
     const { id, directory } = model;
     const known = this.#cards.get(directory);
     if (known !== undefined) return { ...known, id };
@@ -79,14 +106,16 @@ export class ModelRegistry {
   #unknownModel(id: string): LoopwrightError {
     const names = this.#models.map((model) => model.id).join(', ');
     const installed = names === '' ? 'an installed model (there is none)' : `one of ${names}`;
+    const pull = this.#cache?.remedy(id);
+    const others = this.#allowPaths
+      ? 'name one of these, or a directory with config.json, weights and tokenizer by its absolute path'
+      : 'name one of these, or start the server with that model (loopwright serve --model id=directory)';
     return complaint({
       code: 'unknown_model',
       field: 'baseModel',
       expected: this.#allowPaths ? `${installed}, or the absolute path of a model directory` : installed,
       got: id.slice(0, 200),
-      remedy: this.#allowPaths
-        ? 'name one of these, or a directory with config.json, weights and tokenizer by its absolute path'
-        : 'name one of these, or start the server with that model (loopwright serve --model id=directory)',
+      remedy: pull === undefined ? others : `${pull}; or ${others}`,
     });
   }
 }
@@ -99,7 +128,7 @@ async function readConfig({ id, directory }: InstalledModel, files: ModelFiles):
       field: 'baseModel',
       expected: `a GGUF file, or a model directory with config.json, for ${id}`,
       got: bytes === undefined ? `none at ${directory}` : `a config.json of ${bytes.length} bytes`,
-      remedy: 'check the path of the model',
+      remedy: 'check the path of the model directory or file',
     });
   }
   const text = new TextDecoder().decode(bytes);

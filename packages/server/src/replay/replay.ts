@@ -6,7 +6,7 @@ import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import type { ModelCard } from '@loopwright/protocol';
 import { FileBlobStore } from '../blobs/file-blob-store.js';
 import { embeddedEngines } from '../engines/embedded.js';
-import { type InstalledModel, ModelRegistry } from '../models/model-registry.js';
+import { type InstalledModel, type ModelCache, ModelRegistry } from '../models/model-registry.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { FieldDifference } from './differences.js';
 import { fieldDifferences, type OperationFindings } from './findings.js';
@@ -23,6 +23,7 @@ export interface ReplayOptions {
   readonly session?: string;
   /** Base models by id; sessions may name absolute directories as well. */
   readonly models: readonly InstalledModel[];
+  readonly modelCache?: ModelCache;
   /** For float32 copies of weights. */
   readonly cacheDirectory: string;
   /** Leaves the recorded plan: bits may differ, and the report says by how much. */
@@ -66,7 +67,11 @@ export async function replay(options: ReplayOptions): Promise<readonly ReplayRep
   if (signal !== undefined) setMaxListeners(0, signal); // every sampling call that runs listens to it
   await using data = await openRecordedData(dataDir);
   const sessions = name === undefined ? data.sessions : [sessionOf(data, name)];
-  const registry = new ModelRegistry({ models, allowPaths: true });
+  const registry = new ModelRegistry({
+    models,
+    allowPaths: true,
+    ...(options.modelCache === undefined ? {} : { cache: options.modelCache }),
+  });
   const reports: ReplayReport[] = [];
   for (const session of sessions) {
     const report = await replayOne(data, session, { ...options, registry });

@@ -70,10 +70,10 @@ export function createApp(options: AppOptions): App {
 
   app.get('/v1/models', async (c) => {
     const cards = await Promise.all(
-      models.list().map(async ({ id }) => {
+      (await models.list()).map(async ({ id }) => {
         try {
           const { directory: _, ...card } = await models.card(id);
-          return card;
+          return { ...card, id };
         } catch (error) {
           return { id, error: asLoopwrightError(error).toJSON() };
         }

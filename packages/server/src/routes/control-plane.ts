@@ -97,7 +97,7 @@ function handlersOf({
       const { TrainingSessionName: _, ...echo } = request;
       await service.create({
         name,
-        baseModel: hub.find(baseModel.name).id,
+        baseModel: (await hub.find(baseModel.name)).id,
         training,
         ...(seed === undefined ? {} : { seed }),
         groupName: group === undefined ? defaultModelPackageGroup : groupNameOf(group),
@@ -138,13 +138,13 @@ function handlersOf({
     },
     ListHubContents: async ({ HubName, NameContains }) => {
       checkHub(HubName);
-      const found = models.list().map(summaryOf);
+      const found = (await models.list()).map(summaryOf);
       const named = found.filter(({ HubContentName }) => HubContentName.includes(NameContains ?? ''));
       return { HubContentSummaries: named };
     },
     DescribeHubContent: async ({ HubName, HubContentName }) => {
       checkHub(HubName);
-      const model = hub.find(HubContentName);
+      const model = await hub.find(HubContentName);
       await models.card(model.id);
       return {
         ...summaryOf(model),

@@ -10,8 +10,8 @@ export const hubVersion = '1.0.0';
 
 export class HubNames {
   readonly #models: ModelRegistry;
-  /** Models that were asked for by path, by their hub name. */
-  readonly #paths = new Map<string, string>();
+  /** Ids that were asked for and are no plain names (paths, and `org/name@commit`), by their hub name. */
+  readonly #others = new Map<string, string>();
 
   constructor(models: ModelRegistry) {
     this.#models = models;
@@ -19,10 +19,11 @@ export class HubNames {
 
   /** Hub content name of a model id or path. */
   nameOf(idOrPath: string): string {
-    if (!isAbsolute(idOrPath)) return hubContentName(idOrPath);
+    if (isPlain(idOrPath)) return hubContentName(idOrPath);
     const digest = createHash('sha256').update(idOrPath).digest('hex').slice(0, 12);
-    const name = hubContentName(`dir-${digest}-${basename(idOrPath)}`);
-    this.#paths.set(name, idOrPath);
+    const last = basename(idOrPath);
+    const name = hubContentName(isAbsolute(idOrPath) ? `dir-${digest}-${last}` : `hub-${digest}-${last.split('@')[0]}`);
+    this.#others.set(name, idOrPath);
     return name;
   }
 
@@ -32,7 +33,7 @@ export class HubNames {
 
   /** `org/name`, under which the tokenizer files are served. */
   huggingfaceId(idOrPath: string): string {
-    return !isAbsolute(idOrPath) && idOrPath.includes('/') ? idOrPath : `loopwright/${this.nameOf(idOrPath)}`;
+    return isPlain(idOrPath) && idOrPath.includes('/') ? idOrPath : `loopwright/${this.nameOf(idOrPath)}`;
   }
 
   /** Config and tokenizer of a model. @throws as ModelRegistry.files */
@@ -41,12 +42,15 @@ export class HubNames {
   }
 
   /** A model by its id, hub name, `org/name` or path. @throws `unknown_model` */
-  find(name: string): InstalledModel {
-    const installed = this.#models
-      .list()
-      .find(({ id }) => id === name || this.nameOf(id) === name || this.huggingfaceId(id) === name);
-    if (installed !== undefined) return installed;
-    const path = this.#paths.get(name.replace(/^loopwright\//, ''));
-    return this.#models.find(path ?? name);
+  async find(name: string): Promise<InstalledModel> {
+    const models = await this.#models.list();
+    const listed = models.find(({ id }) => id === name || this.nameOf(id) === name || this.huggingfaceId(id) === name);
+    const other = this.#others.get(name.replace(/^loopwright\//, ''));
+    return this.#models.find(listed?.id ?? other ?? name);
   }
+}
+
+/** Whether an id says by itself which model it is, in words that fit a hub name. */
+function isPlain(id: string): boolean {
+  return !isAbsolute(id) && !id.includes('@');
 }

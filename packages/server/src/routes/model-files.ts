@@ -35,9 +35,9 @@ export function modelFiles(app: App, hub: HubNames): void {
       status: 404,
       headers: { 'content-type': 'application/json', 'x-error-code': 'EntryNotFound' },
     });
-  const find = (name: string): InstalledModel | undefined => {
+  const find = async (name: string): Promise<InstalledModel | undefined> => {
     try {
-      const model = hub.find(name);
+      const model = await hub.find(name);
       return name.startsWith('/') ? undefined : model;
     } catch {
       return undefined;
@@ -49,14 +49,14 @@ export function modelFiles(app: App, hub: HubNames): void {
       org === undefined ? model : `${org}/${model}`;
 
     app.get(`/api/models/${id}`, async (c) => {
-      const model = find(nameOf(c.req.param()));
+      const model = await find(nameOf(c.req.param()));
       if (model === undefined) return missing();
       const siblings = (await listFiles(await hub.files(model))).map(({ path }) => ({ rfilename: path }));
       return c.json({ id: model.id, modelId: model.id, sha: revisionOf(model), private: false, siblings });
     });
 
     const tree = async (name: string, below: string): Promise<Response> => {
-      const model = find(name);
+      const model = await find(name);
       if (model === undefined || below !== '') return missing();
       const files = await listFiles(await hub.files(model));
       return Response.json(files.map(({ path, size, etag }) => ({ type: 'file', path, size, oid: etag })));
@@ -67,7 +67,7 @@ export function modelFiles(app: App, hub: HubNames): void {
     );
 
     app.on(['GET', 'HEAD'], `/${id}/resolve/:revision/:file`, async (c) => {
-      const model = find(nameOf(c.req.param()));
+      const model = await find(nameOf(c.req.param()));
       const file = c.req.param('file');
       if (model === undefined || !servedFiles.includes(file)) return missing();
       const bytes = await (await hub.files(model)).read(file);

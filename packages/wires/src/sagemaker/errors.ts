@@ -36,6 +36,7 @@ const exceptions = {
   gradient_incomplete: invalid,
   checkpoint_mismatch: invalid,
   unauthenticated: denied,
+  model_gated: denied,
   unknown_model: missing,
   unknown_session: missing,
   unknown_operation: missing,

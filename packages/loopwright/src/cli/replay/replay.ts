@@ -1,12 +1,13 @@
 /** `loopwright replay`: runs recorded sessions again, from an empty engine, and says where a bit differs. */
 import { join, resolve } from 'node:path';
 import type { ReplayEvent, ReplayReport } from '@loopwright/server';
+import { HubCache } from '../../hub/hub-cache.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { listenForInterrupt } from '../interrupt.js';
+import { StatusLine } from '../status-line.js';
 import { fieldText, findingText, type Sides, sizeText } from './finding-text.js';
-import { Progress } from './progress.js';
 
 export interface ReplayCommandOptions {
   readonly session?: string;
@@ -27,10 +28,11 @@ export async function replayCommand(
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const { replay } = await import('@loopwright/server');
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('Stopping the replay.') });
-  using progress = new Progress(console);
+  using progress = new StatusLine(console);
   const reports = await replay({
     dataDir: resolve(directory),
     models,
+    modelCache: new HubCache(settings.hub.cacheDirectory),
     cacheDirectory: join(settings.home, 'cache'),
     onEvent: (event) => tell(event, { console, progress }),
     signal: interrupt.signal,
@@ -46,7 +48,7 @@ export async function replayCommand(
 
 interface Teller {
   readonly console: CommandContext['console'];
-  readonly progress: Progress;
+  readonly progress: StatusLine;
 }
 
 function tell(event: ReplayEvent, { console, progress }: Teller): void {
@@ -68,7 +70,10 @@ function tell(event: ReplayEvent, { console, progress }: Teller): void {
     }
     case 'operation-end': {
       const { done, total, findings, ...operation } = event.operation;
-      progress.show({ session: event.session, done, total });
+      progress.show({
+        event: { type: 'progress', session: event.session, done, total },
+        text: `${done} of ${total} operations`,
+      });
       if (findings.length === 0) return;
       progress.clear();
       console.event({ type: 'difference', session: event.session, operation, findings });

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { openModelFiles } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { InstalledModel } from '@loopwright/server';
-import { connect } from '../connect.js';
-import { dataDirsIn } from '../embedded.js';
-import { installedModels } from '../models.js';
-import type { CommandContext } from './context.js';
-import { type ServerAddress, serviceOf } from './sessions.js';
-import { bytesText, formatTable, timeText } from './text.js';
+import { connect } from '../../connect.js';
+import { dataDirsIn } from '../../embedded.js';
+import { HubCache } from '../../hub/hub-cache.js';
+import { installedModels } from '../../models.js';
+import type { CommandContext } from '../context.js';
+import { type ServerAddress, serviceOf } from '../sessions.js';
+import { bytesText, formatTable, timeText } from '../text.js';
 
 export interface ModelsOptions extends ServerAddress {
   readonly saved?: boolean;
@@ -21,7 +22,10 @@ export async function models({ saved = false, ...address }: ModelsOptions, conte
 }
 
 async function modelsHere({ console, settings }: CommandContext): Promise<void> {
-  const found = await Promise.all((await installedModels({ folders: settings.modelFolders })).map(describeModel));
+  const installed = await installedModels({ folders: settings.modelFolders });
+  const ids = new Set(installed.map(({ id }) => id));
+  const pulled = (await new HubCache(settings.hub.cacheDirectory).list()).filter(({ id }) => !ids.has(id));
+  const found = await Promise.all([...installed, ...pulled].map(describeModel));
   for (const model of found) console.event({ type: 'model', ...model });
   const rows = found.map((model) => [
     model.id,
@@ -32,9 +36,8 @@ async function modelsHere({ console, settings }: CommandContext): Promise<void> 
   ]);
   for (const line of formatTable(['model', 'kind', 'context', 'weights', 'directory'], rows)) console.line(line);
   console.line();
-  console.line(
-    `Further models: put their directories or GGUF files into ${settings.modelFolders.join(' or ')}, or name one by its path.`,
-  );
+  console.line('Further models: loopwright models pull org/name fetches one of the model hub.');
+  console.line(`Or put directories or GGUF files into ${settings.modelFolders.join(' or ')}, or name one by its path.`);
 }
 
 interface DescribedModel extends InstalledModel {

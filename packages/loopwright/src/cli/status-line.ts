@@ -1,15 +1,9 @@
-/** How far a replay is: a line that is written over, on terminals; an event a second, for programs. */
-import type { Console } from '../console.js';
-
-export interface ReplayProgress {
-  readonly session: string;
-  readonly done: number;
-  readonly total: number;
-}
+/** How far something is, once a second: a line that is written over, on terminals; an event, for programs. */
+import type { Console } from './console.js';
 
 const everyMs = 1000;
 
-export class Progress implements Disposable {
+export class StatusLine implements Disposable {
   readonly #console: Console;
   readonly #now: () => number;
   #toldAtMs: number;
@@ -21,14 +15,15 @@ export class Progress implements Disposable {
     this.#toldAtMs = now();
   }
 
-  show({ session, done, total }: ReplayProgress): void {
+  /** Does nothing within a second of the last. */
+  show({ event, text }: { readonly event: object; readonly text: string }): void {
     const { stderr, json } = this.#console;
     const now = this.#now();
     if (now - this.#toldAtMs < everyMs) return;
     this.#toldAtMs = now;
-    if (json) this.#console.event({ type: 'progress', session, done, total });
+    if (json) this.#console.event(event);
     else if (stderr.isTTY === true) {
-      stderr.write(`\r\x1b[K${done} of ${total} operations`);
+      stderr.write(`\r\x1b[K${text}`);
       this.#shown = true;
     }
   }

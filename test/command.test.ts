@@ -39,6 +39,7 @@ test.each([
   [['frobnicate'], /unknown command 'frobnicate'/],
   [['demo', '--steps', '0'], /'0' is invalid. Expected a whole number from 1 to 10000/],
   [['serve', '--port', '99999'], /whole number from 0 to 65535/],
+  [['serve', '--max-memory', '6'], /Expected a size in MB, GB, MiB or GiB/],
   [['serve', '--model', 'no-equals-sign'], /Expected id=directory/],
   [['serve', '--modle', 'a=b'], /Did you mean --model/],
   [['new', 'a', 'b'], /too many arguments/],
@@ -190,6 +191,10 @@ test('doctor looks at everything, and a data directory that cannot be written is
     'port',
     'LOOPWRIGHT_URL',
   ]);
+  const memory = fine.events.find(({ name }) => name === 'memory');
+  expect(memory).toMatchObject({
+    found: expect.stringMatching(/^[\d.]+ GB, of which an engine uses [\d.]+ GB at most$/),
+  });
   for (const { status, remedy } of fine.events) if (status !== 'ok') expect(remedy).toEqual(expect.any(String));
   expect(fine.events.find(({ name }) => name === 'runtime')).toMatchObject({
     found: expect.stringContaining('GFLOP/s'),

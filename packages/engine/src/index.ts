@@ -19,4 +19,5 @@ export { openModel, openModelFiles } from './formats/open-model.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';
+export { defaultMaxMemoryBytes, machineMemoryBytes } from './machine-memory.js';
 export { defaultThreads } from './threads.js';

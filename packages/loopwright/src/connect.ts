@@ -35,6 +35,11 @@ export type ConnectOptions = (RemoteOptions | EmbeddedOptions) & {
   readonly logLevel?: LogLevel;
   /** Embedded only: threads of the engine; by default the processors of the machine, 8 at most. */
   readonly threads?: number;
+  /**
+   * Embedded only: memory of an engine at most; nine tenths of the machine's by default. What is predicted to need more is refused
+   * with `memory_limit_exceeded` before any work.
+   */
+  readonly maxMemoryBytes?: number;
 };
 
 /** A service client that also looks after the embedded server, where there is one: closing it ends server and engines. */
@@ -122,7 +127,7 @@ export class ServiceConnection extends ServiceClient {
  * const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 16 });
  */
 export async function connect(options: ConnectOptions = {}): Promise<ServiceConnection> {
-  const { url, apiKey, dataDir, models, logLevel, threads } = options;
+  const { url, apiKey, dataDir, models, logLevel, threads, maxMemoryBytes } = options;
   if (url !== undefined && dataDir !== undefined) {
     throw complaint({
       field: 'dataDir',
@@ -137,7 +142,8 @@ export async function connect(options: ConnectOptions = {}): Promise<ServiceConn
     const key = apiKey ?? settings.apiKey;
     return new ServiceConnection({ baseUrl: address, ...(key === undefined ? {} : { apiKey: key }) });
   }
-  const server = await startEmbeddedServer(settings, embeddedOptions({ apiKey, dataDir, models, logLevel, threads }));
+  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, maxMemoryBytes });
+  const server = await startEmbeddedServer(settings, embedded);
   return new ServiceConnection({ baseUrl: server.url, apiKey: server.apiKey }, server);
 }
 

@@ -21,6 +21,8 @@ export interface EmbeddedServerOptions {
   readonly logLevel?: LogLevel;
   /** Of the engine; by default the processors of the machine, 8 at most. */
   readonly threads?: number;
+  /** Memory of an engine at most; nine tenths of the machine's by default. */
+  readonly maxMemoryBytes?: number;
   readonly apiKey?: string;
   /** What the engine is to run on; this host by default. */
   readonly host?: HostFacts;
@@ -47,10 +49,11 @@ const maxDataDirs = 64;
  */
 export async function startEmbeddedServer(
   settings: Settings,
-  { dataDir, models = {}, logLevel = 'silent', threads, apiKey = randomUUID(), host }: EmbeddedServerOptions = {},
+  options: EmbeddedServerOptions = {},
 ): Promise<EmbeddedServer> {
+  const { dataDir, models = {}, logLevel = 'silent', threads, maxMemoryBytes, apiKey = randomUUID(), host } = options;
   const { startServer } = await loadServer(host);
-  const options = {
+  const serverOptions = {
     models: await installedModels({ models, folders: settings.modelFolders }),
     modelCache: new HubCache(settings.hub.cacheDirectory),
     apiKey,
@@ -60,8 +63,9 @@ export async function startEmbeddedServer(
     durability: 'process-crash',
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     ...(threads === undefined ? {} : { threads }),
+    ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
   } satisfies Omit<ServerOptions, 'dataDir'>;
-  const start = (directory: string) => startServer({ ...options, dataDir: directory });
+  const start = (directory: string) => startServer({ ...serverOptions, dataDir: directory });
   if (dataDir !== undefined)
     return embed(await start(resolve(dataDir)), { apiKey, dataDir: resolve(dataDir), settings });
   for (let slot = 1; ; slot++) {

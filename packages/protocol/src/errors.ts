@@ -24,6 +24,12 @@ export const errorCatalogue = {
     doc: 'Prompt plus new tokens do not fit the context of the model.',
     remedy: 'shorten it, or use a model with a longer context',
   },
+  memory_limit_exceeded: {
+    status: 400,
+    retryable: false,
+    doc: 'The work was refused before it began: it is predicted to need more memory than the engine may use.',
+    remedy: 'use shorter sequences, a smaller rank or model, or a higher limit (serve --max-memory)',
+  },
   unsupported_model: {
     status: 400,
     retryable: false,

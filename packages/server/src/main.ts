@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
-import { defaultThreads } from '@loopwright/engine';
+import { defaultMaxMemoryBytes, defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
@@ -49,6 +49,11 @@ export interface ServerOptions {
    * most. Sessions that go on keep theirs, in an engine of their own.
    */
   readonly threads?: number;
+  /**
+   * Memory at most of an embedded engine, of which there is one for each base model in use; nine tenths of the machine's by default.
+   * Micro-batches of new sessions are made to fit it, and what is predicted to need more is refused with `memory_limit_exceeded`.
+   */
+  readonly maxMemoryBytes?: number;
   /** Silent by default. */
   readonly logger?: Logger;
   /** Whether sessions may name a model directory instead of an id. True by default without a key, false with one. */
@@ -94,7 +99,7 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * Starts a server.
  *
- * @throws `port_in_use`; `invalid_argument` (host without key, models); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
+ * @throws `port_in_use`; `invalid_argument` (host without key, models, memory limit); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
@@ -141,8 +146,10 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     allowModelPaths = apiKey === undefined,
     cacheDirectory = join(dataDir, 'cache'),
     threads = defaultThreads(),
+    maxMemoryBytes = defaultMaxMemoryBytes(),
   } = options;
-  const { engineFactory = embeddedEngines({ cacheDirectory }) } = options;
+  checkMemoryLimit(maxMemoryBytes);
+  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes }) } = options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
@@ -223,6 +230,12 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     lock.release();
     throw error;
   }
+}
+
+function checkMemoryLimit(maxMemoryBytes: number): void {
+  if (maxMemoryBytes > 0 && Number.isFinite(maxMemoryBytes)) return;
+  const [expected, remedy] = ['a number of bytes above 0', 'leave it out to allow nine tenths of the machine’s memory'];
+  throw complaint({ field: 'maxMemoryBytes', expected, got: String(maxMemoryBytes), remedy });
 }
 
 async function listen(http: Server, port: number, host: string): Promise<void> {

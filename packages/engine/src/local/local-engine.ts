@@ -27,13 +27,23 @@ import type {
 import { loadModelTokenizer } from '../formats/model-tokenizer.js';
 import { openModel } from '../formats/open-model.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
+import { defaultMaxMemoryBytes } from '../machine-memory.js';
 import { BaseModel } from './base-model.js';
 import { checkSpec } from './check-spec.js';
 import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './checkpoint.js';
+import { sessionBytes } from './memory.js';
+import {
+  checkModelMemory,
+  checkSamplingMemory,
+  checkScoringMemory,
+  checkSessionMemory,
+  defaultCacheBytes,
+  planWithin,
+} from './memory-limit.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
 import type { SamplerEvent } from './sample/events.js';
-import { Sampler } from './sample/sampler.js';
+import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
 import { checkIds } from './train/check-data.js';
@@ -45,7 +55,12 @@ export interface LocalEngineOptions extends PlanOptions {
   readonly cacheDirectory: string;
   /** Rows at most that are decoded together; 256. */
   readonly maxRows?: number;
-  /** Memory for keys and values of rows that are decoded together; 2 GiB. An eighth as much again is for prompts used lately. */
+  /**
+   * Memory of the engine's process at most, nine tenths of the machine's by default. Micro-batches of new sessions are made to fit
+   * it, and what is predicted to need more is refused before any work.
+   */
+  readonly maxMemoryBytes?: number;
+  /** Memory for keys and values of rows that are decoded together; 2 GiB, or an eighth of `maxMemoryBytes`. An eighth as much again is for prompts used lately. */
   readonly maxCacheBytes?: number;
   readonly onSlice?: (event: SliceEvent) => void;
   readonly onSampling?: (event: SamplerEvent) => void;
@@ -55,7 +70,7 @@ export class LocalEngine implements Engine {
   readonly model: ModelCard;
   readonly incarnation = randomUUID();
   readonly #base: BaseModel;
-  readonly #options: LocalEngineOptions;
+  readonly #options: LocalEngineOptions & { readonly maxMemoryBytes: number; readonly maxCacheBytes: number };
   readonly #sessions = new Map<string, TrainingSession>();
   readonly #snapshots: Snapshots;
   readonly #sampler: Sampler;
@@ -66,9 +81,10 @@ export class LocalEngine implements Engine {
   private constructor(base: BaseModel, options: LocalEngineOptions, tokenizer: () => Tokenizer) {
     this.model = base.card;
     this.#base = base;
-    this.#options = options;
+    const { cacheDirectory, maxRows = 256, maxMemoryBytes = defaultMaxMemoryBytes() } = options;
+    const { maxCacheBytes = defaultCacheBytes(maxMemoryBytes) } = options;
+    this.#options = { ...options, maxMemoryBytes, maxCacheBytes };
     this.#tokenizer = tokenizer;
-    const { cacheDirectory, maxRows = 256, maxCacheBytes = 2 * 2 ** 30 } = options;
     // Control tokens count as text here: a stop string may be one.
     const newTextStream = () => this.#tokenizer().streamDecoder({ skipSpecialTokens: false });
     this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream, onEvent: options.onSampling });
@@ -82,12 +98,13 @@ export class LocalEngine implements Engine {
   /**
    * Loads a model directory or a GGUF file. The first time, a float32 copy of its weights is written into the cache folder.
    *
-   * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `disk_full`, `unsupported_host`
+   * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `memory_limit_exceeded`, `disk_full`, `unsupported_host`
    */
   static async load(card: Pick<ModelCard, 'id' | 'directory'>, options: LocalEngineOptions): Promise<LocalEngine> {
     const tensors = new TensorFactory(await loadRuntime());
     await using directory = await openModel(card.directory);
     const { config } = directory;
+    checkModelMemory(config, options.maxMemoryBytes ?? defaultMaxMemoryBytes());
     const file = await cacheWeightsFile(directory, { cacheDirectory: options.cacheDirectory });
     const weights = await readWeights(file);
     const parameters = directory.specs.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
@@ -107,7 +124,7 @@ export class LocalEngine implements Engine {
     });
   }
 
-  /** @throws `session_exists`; `invalid_argument` for a rank, alpha, module or seed out of range */
+  /** @throws `session_exists`; `invalid_argument` for a rank, alpha, module or seed out of range; `memory_limit_exceeded` */
   async createSession(spec: SessionSpec, { plan }: SessionOptions = {}): Promise<ExecutionPlan> {
     this.#throwIfDisposed();
     if (this.#sessions.has(spec.name)) {
@@ -115,9 +132,23 @@ export class LocalEngine implements Engine {
       throw new LoopwrightError({ code: 'session_exists', message });
     }
     checkSpec(spec);
-    const fixed = plan ?? executionPlan(this.#base.config, { ...this.#options, training: spec.training.type });
-    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed));
+    const fixed = plan ?? this.#newPlan(spec);
+    const { maxMemoryBytes } = this.#options;
+    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed, maxMemoryBytes));
     return fixed;
+  }
+
+  /** Of a session that was never made before; one that is made anew keeps its plan, and had its place. */
+  #newPlan({ training }: SessionSpec): ExecutionPlan {
+    const { config } = this.#base;
+    const { maxMemoryBytes, maxCacheBytes } = this.#options;
+    const cacheBytes = maxCacheBytes * (1 + keptPromptsShare);
+    const wanted = executionPlan(config, { ...this.#options, training: training.type });
+    const plan = planWithin(wanted, { config, training, maxMemoryBytes, cacheBytes });
+    let others = 0;
+    for (const { spec } of this.#sessions.values()) others += sessionBytes(config, spec.training);
+    checkSessionMemory(plan, { config, training, maxMemoryBytes, others });
+    return plan;
   }
 
   async closeSession(name: string): Promise<void> {
@@ -185,6 +216,12 @@ export class LocalEngine implements Engine {
     signal?.throwIfAborted();
     this.#checkPrompt(spec.prompt, 1);
     checkIds(Int32Array.from(spec.params.stopTokenIds), 'samplingParams.stopTokenIds', this.#base.config.vocabSize);
+    const { config } = this.#base;
+    const { maxMemoryBytes } = this.#options;
+    const promptTokens = spec.prompt.length;
+    const positions = Math.min(promptTokens + spec.params.maxTokens, config.contextLength);
+    checkSamplingMemory(config, { promptTokens, positions }, maxMemoryBytes);
+    if (spec.promptLogprobs || spec.topkPromptLogprobs > 0) checkScoringMemory(config, promptTokens, maxMemoryBytes);
     if (spec.params.stop.length > 0) this.#tokenizer();
     return this.#snapshots.use(weights, (snapshot) => {
       const result = this.#sampler.submit(spec, snapshot, signal);
@@ -200,6 +237,7 @@ export class LocalEngine implements Engine {
     this.#throwIfDisposed();
     signal?.throwIfAborted();
     this.#checkPrompt(prompt, 0);
+    checkScoringMemory(this.#base.config, prompt.length, this.#options.maxMemoryBytes);
     return this.#snapshots.use(weights, async (snapshot) => {
       const scores = this.#sampler.score(prompt, { snapshot, topK: 0, signal });
       this.#loop.wake();

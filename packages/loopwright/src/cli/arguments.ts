@@ -19,3 +19,13 @@ export function modelArgument(text: string, earlier: Readonly<Record<string, str
   if (id in earlier) throw new InvalidArgumentError(`The id ${id} is given twice.`);
   return { ...earlier, [id]: directory };
 }
+
+const sizeUnits: Readonly<Record<string, number>> = { mb: 1e6, gb: 1e9, mib: 2 ** 20, gib: 2 ** 30 };
+
+/** Bytes of a size with its unit, such as `6GB`, `6.5 GiB` or `900MB`. */
+export function memorySize(text: string): number {
+  const [, amount = '', unit = ''] = /^(\d+(?:\.\d+)?) ?([mg]i?b)$/i.exec(text) ?? [];
+  const bytes = Math.floor(Number(amount) * (sizeUnits[unit.toLowerCase()] ?? 0));
+  if (bytes > 0) return bytes;
+  throw new InvalidArgumentError('Expected a size in MB, GB, MiB or GiB, such as 6GB.');
+}

@@ -2,7 +2,7 @@
 import { LoopwrightError } from '@loopwright/protocol';
 import { Command, CommanderError, Option } from 'commander';
 import type { Settings } from '../config.js';
-import { modelArgument, wholeNumber } from './arguments.js';
+import { memorySize, modelArgument, wholeNumber } from './arguments.js';
 import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
@@ -79,6 +79,7 @@ function buildProgram(context: CommandContext): Command {
     )
     .option('--api-key <key>', 'ask it of every request (default: LOOPWRIGHT_API_KEY)')
     .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
+    .option('--max-memory <size>', 'of an engine, such as 6GB (default: nine tenths of the machine’s)', memorySize)
     .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))
     .action(async (options) => (await import('./serve.js')).serve(options, context));
 

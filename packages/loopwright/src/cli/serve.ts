@@ -1,5 +1,6 @@
 /** `loopwright serve`: a server for loops on this machine or others. */
 import { join, resolve } from 'node:path';
+import { defaultMaxMemoryBytes } from '@loopwright/engine';
 import { pino } from 'pino';
 import { type LogLevel, loadServer } from '../embedded.js';
 import { HubCache } from '../hub/hub-cache.js';
@@ -7,6 +8,7 @@ import { installedModels } from '../models.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { listenForInterrupt } from './interrupt.js';
+import { bytesText } from './text.js';
 
 export interface ServeOptions {
   readonly port: number;
@@ -15,12 +17,15 @@ export interface ServeOptions {
   readonly model?: Readonly<Record<string, string>>;
   readonly apiKey?: string;
   readonly threads?: number;
+  /** Bytes. */
+  readonly maxMemory?: number;
   readonly logLevel: LogLevel;
 }
 
 /** Serves until Ctrl-C or SIGTERM. */
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
+  const { maxMemory = defaultMaxMemoryBytes() } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -39,6 +44,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(threads === undefined ? {} : { threads }),
+    maxMemoryBytes: maxMemory,
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);
@@ -46,6 +52,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     ['models', models.map(({ id }) => id).join(', ')],
     ['pulled', await pulledText(modelCache)],
     ['data', dataDir],
+    ['memory', `${bytesText(maxMemory)} an engine at most`],
     ['key', apiKey === undefined ? 'none: everybody on this machine may connect' : 'asked of every request'],
     ['loops', `LOOPWRIGHT_URL=${server.url}${apiKey === undefined ? '' : ' LOOPWRIGHT_API_KEY=…'}`],
     ['stop', 'Ctrl-C; sessions go on at the next start'],

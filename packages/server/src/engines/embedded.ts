@@ -11,6 +11,8 @@ interface EmbeddedEngineModule {
 export interface EmbeddedEngineOptions {
   /** For float32 copies of weights. */
   readonly cacheDirectory: string;
+  /** Memory of an engine's process at most; nine tenths of the machine's by default. */
+  readonly maxMemoryBytes?: number;
 }
 
 export function embeddedEngines(options: EmbeddedEngineOptions): CreateEngine {

@@ -30,6 +30,7 @@ const noSpace = {
 const exceptions = {
   invalid_argument: invalid,
   context_length_exceeded: invalid,
+  memory_limit_exceeded: invalid,
   unsupported_model: invalid,
   model_invalid: invalid,
   sequence_conflict: invalid,

@@ -12,6 +12,8 @@ import type { ModelConfig } from '../models/config.js';
  * more positions (of other rows, masked here) never change the order of a sum, so that neighbours change no bit.
  */
 const positionStep = 64;
+/** Half as much again is allocated, so that a growing batch is not copied at each step; untouched pages cost nothing. */
+export const spareRoom = 1.5;
 
 export class RowCache {
   readonly #arrays: Float32Array[];
@@ -123,10 +125,9 @@ export class RowCache {
   }
 }
 
-/** Half as much again, so that a growing batch is not copied at each step; untouched pages cost nothing. */
 function allocate(needed: number): Float32Array {
   try {
-    return new Float32Array(Math.ceil(needed * 1.5));
+    return new Float32Array(Math.ceil(needed * spareRoom));
   } catch (cause) {
     throw new LoopwrightError({
       code: 'out_of_memory',

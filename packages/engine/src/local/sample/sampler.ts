@@ -32,7 +32,7 @@ interface Request {
 /** Tokens of prompts that one prefill takes at most. */
 const prefillTokens = 2048;
 /** Share of the bytes of a batch that may be taken, besides, by prompts that are kept. */
-const keptPromptsShare = 1 / 8;
+export const keptPromptsShare = 1 / 8;
 /** Decoding goes on in one slice until this much time has passed. */
 const sliceMs = 30;
 

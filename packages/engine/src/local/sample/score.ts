@@ -12,10 +12,13 @@ export interface Scores {
   readonly top: readonly (readonly TokenLogprob[])[];
 }
 
+/** Positions whose logits are held at a time; of 49,152 tokens they take 50 MB. */
+export const scoredPositions = 256;
+
 export interface ScoreOptions {
   /** Likeliest tokens wanted at each position; 0 for none. */
   readonly topK: number;
-  /** Positions whose logits are held at a time, a multiple of 16; 256, which of 49,152 tokens take 50 MB. */
+  /** Positions whose logits are held at a time, a multiple of 16; {@link scoredPositions}. */
   readonly chunk?: number;
 }
 
@@ -29,7 +32,7 @@ export interface ScoreOptions {
 export async function* scoreInSlices(
   snapshot: Snapshot,
   prompt: Int32Array,
-  { topK, chunk = 256 }: ScoreOptions,
+  { topK, chunk = scoredPositions }: ScoreOptions,
 ): AsyncGenerator<undefined, Scores, undefined> {
   const logprobs = new Float32Array(prompt.length).fill(Number.NaN);
   const top: (readonly TokenLogprob[])[] = topK > 0 ? [[]] : [];

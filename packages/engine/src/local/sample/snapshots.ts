@@ -12,7 +12,7 @@ import { InferenceModel } from './inference-model.js';
 import { Snapshot } from './snapshot.js';
 
 /** How many are kept besides those in use. Adapters are small; whole models are not. */
-const kept = { adapter: 16, model: 2 } as const;
+export const keptVersions = { adapter: 16, model: 2 } as const;
 
 export interface SnapshotsOptions {
   /** Float32 copies of whole models that were read are put into a folder of it, and removed when the model is let go. */
@@ -24,7 +24,7 @@ export interface SnapshotsOptions {
 interface Entry {
   readonly snapshot: Promise<Snapshot>;
   /** Known once it is read. */
-  kind: keyof typeof kept | undefined;
+  kind: keyof typeof keptVersions | undefined;
   users: number;
   isForgotten: boolean;
 }
@@ -106,9 +106,9 @@ export class Snapshots implements AsyncDisposable {
     return new Snapshot(model, undefined);
   }
 
-  #forgetOldest(kind: keyof typeof kept): void {
+  #forgetOldest(kind: keyof typeof keptVersions): void {
     const entries = [...this.#versions].filter(([, entry]) => entry.kind === kind);
-    for (const [version, entry] of entries.slice(0, Math.max(0, entries.length - kept[kind]))) {
+    for (const [version, entry] of entries.slice(0, Math.max(0, entries.length - keptVersions[kind]))) {
       this.#versions.delete(version);
       entry.isForgotten = true;
       this.#closeIfUnused(entry);

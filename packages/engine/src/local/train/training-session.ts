@@ -13,6 +13,7 @@ import {
 } from '@loopwright/protocol';
 import type { ExecutionPlan } from '../../engine.js';
 import type { BaseModel, TrainingProgram } from '../base-model.js';
+import { checkPassMemory } from '../memory-limit.js';
 import { attentionTokens } from '../models/cost.js';
 import { type Feeds, floats } from '../ort/runtime.js';
 import type { Slices } from '../slices.js';
@@ -40,6 +41,7 @@ export class TrainingSession {
   readonly plan: ExecutionPlan;
   readonly moments = new Map<string, Moments>();
   readonly #base: BaseModel;
+  readonly #maxMemoryBytes: number;
   #spec: SessionSpec;
   #parameters: ReadonlyMap<string, Parameter>;
   #feeds: Feeds;
@@ -47,9 +49,11 @@ export class TrainingSession {
   #step = 0;
   #hasTrained = false;
 
-  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan) {
+  /** @param maxMemoryBytes above which a pass is refused */
+  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan, maxMemoryBytes = Number.POSITIVE_INFINITY) {
     this.plan = plan;
     this.#base = base;
+    this.#maxMemoryBytes = maxMemoryBytes;
     this.#spec = spec;
     this.#parameters = initialParameters(base, spec);
     this.#feeds = this.#makeFeeds();
@@ -114,8 +118,11 @@ export class TrainingSession {
   async *pass({ type, data, loss }: PassOperation): Slices<PassResult> {
     checkData(data, loss, this.#base.config);
     const backward = type === 'forward-backward';
+    const { config } = this.#base;
+    const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(config) });
+    const { training } = this.spec;
+    checkPassMemory(batches, { config, training, backward, maxMemoryBytes: this.#maxMemoryBytes });
     const program = await this.#base.program(trainedBy(this.spec), backward);
-    const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(this.#base.config) });
     const outputs = new Array<DatumOutput>(data.length);
     const gradient = new Map<string, Float32Array>();
     const work = batches.reduce((sum, { rows, length }) => sum + rows.length * length, 0);

@@ -2,9 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { describeHost, type HostFacts, hostFacts, requireSupportedHost } from '@loopwright/engine';
+import {
+  defaultMaxMemoryBytes,
+  describeHost,
+  type HostFacts,
+  hostFacts,
+  machineMemoryBytes,
+  requireSupportedHost,
+} from '@loopwright/engine';
 import { asLoopwrightError } from '@loopwright/protocol';
 import type { Settings } from '../../config.js';
 import { bundledModel } from '../../models.js';
@@ -53,8 +60,8 @@ export function checkCores(cores = availableParallelism()): Check {
   return { name: 'cores', found: String(cores), ...(cores >= 2 ? { status: 'ok' } : { status: 'slow', remedy }) };
 }
 
-export function checkMemory(bytes = memoryLimit()): Check {
-  const found = bytesText(bytes);
+export function checkMemory(bytes = machineMemoryBytes()): Check {
+  const found = `${bytesText(bytes)}, of which an engine uses ${bytesText(defaultMaxMemoryBytes(bytes))} at most`;
   if (bytes < 1.5 * gigabyte)
     return { name: 'memory', status: 'missing', found, remedy: 'give the machine or container 2 GB or more' };
   if (bytes < 6 * gigabyte) {
@@ -66,12 +73,6 @@ export function checkMemory(bytes = memoryLimit()): Check {
     };
   }
   return { name: 'memory', status: 'ok', found };
-}
-
-/** What this process may use: containers often have less than their machine. */
-function memoryLimit(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 && limit < totalmem() ? limit : totalmem();
 }
 
 export async function checkDataDirectory(dataDir: string): Promise<Check> {

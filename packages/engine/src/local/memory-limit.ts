@@ -1,0 +1,148 @@
+/** The memory limit of an engine: micro-batches that fit it, fixed in a session's plan, and refusals of what never would, before any work. */
+import { LoopwrightError, type TrainingSpec } from '@loopwright/protocol';
+import type { ExecutionPlan } from '../engine.js';
+import {
+  heldBytes,
+  microBatchBytes,
+  modelBytes,
+  type SamplingSize,
+  samplingBytes,
+  scoringBytes,
+  sessionBytes,
+} from './memory.js';
+import type { ModelConfig } from './models/config.js';
+import type { MicroBatch } from './train/micro-batch.js';
+
+/** Tokens of the smallest micro-batch that a limit leads to; more memory is saved by shorter sequences alone. */
+const smallestMicroBatch = 64;
+
+/** The cache of rows that sampling has by default, where the limit is no tighter. */
+const largestCacheBytes = 2 * 2 ** 30;
+
+/** Memory for keys and values by default: how many rows are decoded together changes no bit. */
+export function defaultCacheBytes(maxMemoryBytes: number): number {
+  return Math.min(largestCacheBytes, Math.floor(maxMemoryBytes / 8));
+}
+
+export interface MemoryOptions {
+  readonly config: ModelConfig;
+  readonly training: TrainingSpec;
+  readonly maxMemoryBytes: number;
+}
+
+/**
+ * The plan with fewer tokens in a micro-batch, where one long row of them would not fit beside all else that the engine may hold
+ * for this session. A function of model, session and limit: never of other sessions or of free memory.
+ */
+export function planWithin(
+  plan: ExecutionPlan,
+  { config, training, maxMemoryBytes, cacheBytes }: MemoryOptions & { readonly cacheBytes: number },
+): ExecutionPlan {
+  const room = maxMemoryBytes - heldBytes({ config, training, cacheBytes });
+  const fits = (length: number) =>
+    microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true }) <= room;
+  let { microBatchTokens } = plan;
+  while (microBatchTokens > smallestMicroBatch && !fits(microBatchTokens))
+    microBatchTokens = Math.max(smallestMicroBatch, microBatchTokens >> 1);
+  return { ...plan, microBatchTokens };
+}
+
+/** @throws `memory_limit_exceeded` for a model whose weights alone are above the limit */
+export function checkModelMemory(config: ModelConfig, maxMemoryBytes: number): void {
+  check({
+    field: 'baseModel',
+    what: 'a model',
+    needed: modelBytes(config),
+    limit: maxMemoryBytes,
+    remedy: `choose a smaller model, or ${raiseLimit}`,
+  });
+}
+
+/** @param others bytes of the sessions that there are @throws `memory_limit_exceeded` for a session with which no pass would fit */
+export function checkSessionMemory(
+  { microBatchTokens, lengthMultiple }: ExecutionPlan,
+  { config, training, maxMemoryBytes, others }: MemoryOptions & { readonly others: number },
+): void {
+  const length = Math.min(microBatchTokens, lengthMultiple);
+  const pass = microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true });
+  const smaller =
+    training.type === 'lora' ? 'a smaller rank, fewer target modules' : 'an adapter instead of all weights';
+  check({
+    field: 'training',
+    what: others > 0 ? 'model, sessions and a short pass' : 'model, session and a short pass',
+    needed: modelBytes(config) + others + sessionBytes(config, training) + pass,
+    limit: maxMemoryBytes,
+    remedy: `choose ${smaller}${others > 0 ? ', end another session' : ''}, or ${raiseLimit}`,
+  });
+}
+
+/** @throws `memory_limit_exceeded` naming a datum of the largest micro-batch, where that does not fit beside model and session */
+export function checkPassMemory(
+  batches: readonly MicroBatch[],
+  { config, training, maxMemoryBytes, backward }: MemoryOptions & { readonly backward: boolean },
+): void {
+  const held = modelBytes(config) + sessionBytes(config, training);
+  for (const { rows, length, targets } of batches) {
+    const size = { rows: rows.length, length, targets, backward };
+    const fewer = targets > 1 ? 'fewer targets a token, ' : '';
+    check({
+      field: `data[${Math.min(...rows[0]!.datums)}].modelInput`,
+      what: `a pass over ${rows.length === 1 ? 'a row' : `${rows.length} rows`} of ${length} tokens`,
+      needed: held + microBatchBytes(config, training, size),
+      limit: maxMemoryBytes,
+      remedy: `give shorter sequences, ${fewer}or ${raiseLimit}`,
+    });
+  }
+}
+
+/** @throws `memory_limit_exceeded` for a prompt and answer of which not even one would fit beside the model */
+export function checkSamplingMemory(
+  config: ModelConfig,
+  size: Omit<SamplingSize, 'rows'>,
+  maxMemoryBytes: number,
+): void {
+  check({
+    field: 'prompt',
+    what: `a prompt of ${size.promptTokens} tokens with its answer, ${size.positions} in all`,
+    needed: modelBytes(config) + samplingBytes(config, { ...size, rows: 1 }),
+    limit: maxMemoryBytes,
+    remedy: `shorten the prompt, ask for fewer tokens, or ${raiseLimit}`,
+  });
+}
+
+/** @throws `memory_limit_exceeded` for a prompt that does not fit beside the model */
+export function checkScoringMemory(config: ModelConfig, tokens: number, maxMemoryBytes: number): void {
+  check({
+    field: 'prompt',
+    what: `a prompt of ${tokens} tokens`,
+    needed: modelBytes(config) + scoringBytes(config, tokens),
+    limit: maxMemoryBytes,
+    remedy: `shorten the prompt, or ${raiseLimit}`,
+  });
+}
+
+const raiseLimit = 'raise the limit (maxMemoryBytes of connect, serve --max-memory)';
+
+interface Check {
+  readonly field: string;
+  readonly what: string;
+  readonly needed: number;
+  readonly limit: number;
+  readonly remedy: string;
+}
+
+function check({ field, what, needed, limit, remedy }: Check): void {
+  if (needed <= limit) return;
+  const expected = `${what} within the ${gigabytes(limit)} that the engine may use`;
+  const got = `a predicted need of ${gigabytes(needed)}`;
+  throw new LoopwrightError({
+    code: 'memory_limit_exceeded',
+    message: `${field}: expected ${expected}, got ${got}; ${remedy}`,
+    details: { field, expected, got, remedy, neededBytes: needed, limitBytes: limit },
+  });
+}
+
+/** Such as `7.95 GB (7950000000 bytes)`. */
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(2)} GB (${bytes} bytes)`;
+}

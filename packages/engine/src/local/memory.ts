@@ -1,0 +1,186 @@
+/**
+ * Memory in bytes, predicted before work starts: of a model, a session, a micro-batch, rows that are sampled, a prompt that is scored.
+ *
+ * Pure functions of config and sizes. They count the arrays that a program holds at its peak, as transformer.ts, training-graph.ts and
+ * the gradients of their operations keep them; the constants below are fitted to measured peaks (docs/results), from above.
+ *
+ * B rows, S tokens of a row, N = B·S, K targets a token, D hidden width, V vocabulary; widths of a layer are counted in numbers a token.
+ */
+import type { TrainingSpec } from '@loopwright/protocol';
+import type { ModelConfig } from './models/config.js';
+import { queryBlocks } from './models/transformer.js';
+import { linearModules, weightSpecs } from './models/weight-names.js';
+import { spareRoom } from './sample/row-cache.js';
+import { scoredPositions } from './sample/score.js';
+import { keptVersions } from './sample/snapshots.js';
+
+const float = 4;
+/** Node, the runtime's library, and training programs of some thousand operations. */
+const processBytes = 170e6;
+/** The runtime's arena holds more than the arrays that live: freed pieces that fit nothing new. */
+const arenaOverhead = 1.1;
+/** Blocks of scores have sizes of their own: a row of 1,024 tokens takes twice as much more than rows of 256 as its scores say. */
+const scoreOverhead = 2;
+/** Masks [S, S] of a row at once: as it is fed, the one before it, cut into blocks, and once more for windows. */
+const maskCopies = 6;
+/** Numbers of a saved adapter by those of a trained one: as it is, with the scale multiplied in, and in the blocks of the decoder. */
+const snapshotCopies = 3;
+
+/** One copy of the weights that all programs share, in the engine's process. */
+export function modelBytes(config: ModelConfig): number {
+  return processBytes + float * parameterCount(config);
+}
+
+/** The programs that decode: weights packed for one row after the other, the head as one more where it is the embedding. */
+export function decodingBytes(config: ModelConfig): number {
+  const { vocabSize, hiddenSize, tiedEmbeddings } = config;
+  return float * (parameterCount(config) + (tiedEmbeddings ? vocabSize * hiddenSize : 0));
+}
+
+/** What a session holds between calls: trained arrays, pending gradient, two moments of each number. */
+export function sessionBytes(config: ModelConfig, training: TrainingSpec): number {
+  return 4 * float * trainedCount(config, training);
+}
+
+/** The versions of a session that are kept to be sampled from. */
+export function keptVersionsBytes(config: ModelConfig, training: TrainingSpec): number {
+  if (training.type === 'full') return keptVersions.model * (float * parameterCount(config) + decodingBytes(config));
+  return keptVersions.adapter * snapshotCopies * float * trainedCount(config, training);
+}
+
+/** Sizes of a micro-batch. */
+export interface BatchSize {
+  /** B. */
+  readonly rows: number;
+  /** S, padded. */
+  readonly length: number;
+  /** K. */
+  readonly targets: number;
+  readonly backward: boolean;
+}
+
+/** What a micro-batch takes beside model and session, until its results are read. */
+export function microBatchBytes(
+  config: ModelConfig,
+  training: TrainingSpec,
+  { rows: B, length: S, targets: K, backward }: BatchSize,
+): number {
+  const N = B * S;
+  const ranks = training.type === 'lora' ? training.rank * training.targetModules.length : 0;
+  const width = layerWidth(config) + ranks;
+  // A forward pass lets go of a layer before the next one, and of a block's scores before the next block.
+  const layers = N * (backward ? config.layers * (width + keptScores(config, S)) : width);
+  const working = Math.max(N * headWidth(config, training, { targets: K, backward }), N * workingWidth(config, S));
+  const inputs = maskCopies * B * S ** 2 + N * (4 * K + 8);
+  // Gradients as the program makes them, as copies that are read, and summed up over micro-batches.
+  const gradients = backward
+    ? 3 * trainedCount(config, training) + (training.type === 'full' ? 2 * N * config.hiddenSize : 0)
+    : 0;
+  return Math.round(float * (arenaOverhead * (layers + working) + inputs + gradients));
+}
+
+/** Sizes of what is sampled at once. */
+export interface SamplingSize {
+  readonly rows: number;
+  /** Of a row at its end: tokens of its prompt and new ones. */
+  readonly positions: number;
+  /** Of the longest prompt. */
+  readonly promptTokens: number;
+}
+
+/** What sampling takes beside the model: programs, keys and values of its rows, and their prompts on the way into them. */
+export function samplingBytes(config: ModelConfig, { rows, positions, promptTokens }: SamplingSize): number {
+  const cache = spareRoom * rows * positions * cacheBytesPerPosition(config);
+  // As they come out of the program, and kept for rows to come.
+  const prompts = (1 + rows) * promptTokens * cacheBytesPerPosition(config);
+  return Math.round(decodingBytes(config) + cache + prompts + sequenceBytes(config, promptTokens));
+}
+
+/** What scoring a prompt takes beside the model. */
+export function scoringBytes(config: ModelConfig, tokens: number): number {
+  const logits = 3 * Math.min(tokens, scoredPositions) * config.vocabSize;
+  return Math.round(sequenceBytes(config, tokens) + float * (2 * tokens * config.hiddenSize + arenaOverhead * logits));
+}
+
+/** Keys and values of a token in all layers. */
+function cacheBytesPerPosition({ layers, kvHeads, headDim }: ModelConfig): number {
+  return 2 * layers * kvHeads * headDim * float;
+}
+
+/** A prompt on its way through the layers, one at a time. */
+function sequenceBytes(config: ModelConfig, tokens: number): number {
+  const layer = tokens * (layerWidth(config) + workingWidth(config, tokens));
+  return float * (arenaOverhead * layer + maskCopies * tokens ** 2);
+}
+
+function parameterCount(config: ModelConfig): number {
+  return weightSpecs(config).reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+}
+
+function trainedCount(config: ModelConfig, training: TrainingSpec): number {
+  if (training.type === 'full') return parameterCount(config);
+  const modules = linearModules(config, training.targetModules);
+  return modules.reduce((sum, { inFeatures, outFeatures }) => sum + training.rank * (inFeatures + outFeatures), 0);
+}
+
+/** Numbers a token that a layer makes and a backward pass reads again, but for scores and adapters. */
+function layerWidth(config: ModelConfig): number {
+  const { intermediateSize, heads, kvHeads, headDim, hiddenAct } = config;
+  const [queries, keys] = [heads * headDim, kvHeads * headDim];
+  // Queries and what attention gives for them; keys and values once for each block of queries that sees them.
+  const attention = 2 * queries + (queryBlocks + 1) * keys;
+  // Gate before and after its activation, up, their product; gelu is made of three parts more.
+  const fed = (hiddenAct === 'silu' ? 4 : 7) * intermediateSize;
+  return normWidths(config) + attention + fed;
+}
+
+/** Scores a token and layer, of each block of queries for the keys up to its end, with what the arena holds for their sake. */
+function keptScores({ heads }: ModelConfig, S: number): number {
+  return (scoreOverhead * heads * S * (queryBlocks + 1)) / (2 * queryBlocks);
+}
+
+/** Numbers a token while one layer is computed, or its gradient: those of the MLP, and some times the scores of the longest block. */
+function workingWidth({ intermediateSize, heads }: ModelConfig, S: number): number {
+  return 6 * intermediateSize + (4 * heads * S) / queryBlocks;
+}
+
+/** Numbers a token in the head: its logits twice or, for a frozen head with many targets, their rows of it. A trained one keeps more. */
+function headWidth(
+  { vocabSize, hiddenSize }: ModelConfig,
+  training: TrainingSpec,
+  { targets, backward }: Pick<BatchSize, 'targets' | 'backward'>,
+): number {
+  const isTrained = training.type === 'full' || training.targetModules.includes('lm_head');
+  if (!isTrained) return Math.max(2 * vocabSize, backward ? 2 * targets * hiddenSize : 0);
+  return (backward ? 4 + 2 * targets : 3) * vocabSize;
+}
+
+/** Numbers of a layer's norms: widths of what they read and give, of the whole stream or of each head. */
+function normWidths(config: ModelConfig): number {
+  const { heads, kvHeads, headDim } = config;
+  const widths = weightSpecs(config)
+    .filter(({ role, layer }) => role === 'norm' && layer === 0)
+    .map(({ module, shape }) => {
+      if (module === 'q_norm') return heads * headDim;
+      return module === 'k_norm' ? kvHeads * headDim : shape[0]!;
+    });
+  return 2 * widths.reduce((sum, width) => sum + width, 0);
+}
+
+/** All that an engine holds whatever is asked of a session: for the plan of its micro-batches. */
+export interface HeldMemory {
+  readonly config: ModelConfig;
+  readonly training: TrainingSpec;
+  /** Keys and values of rows, and of prompts used lately. */
+  readonly cacheBytes: number;
+}
+
+export function heldBytes({ config, training, cacheBytes }: HeldMemory): number {
+  return (
+    modelBytes(config) +
+    decodingBytes(config) +
+    sessionBytes(config, training) +
+    keptVersionsBytes(config, training) +
+    cacheBytes
+  );
+}

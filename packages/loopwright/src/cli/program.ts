@@ -7,6 +7,7 @@ import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
 import { type ExitCode, exitCodes } from './exit-codes.js';
+import { exportFormats } from './export/settings.js';
 import { ownVersion } from './version.js';
 
 export interface RunContext {
@@ -102,6 +103,25 @@ function buildProgram(context: CommandContext): Command {
     .argument('<name>', 'org/name, or org/name@revision with a branch, tag or commit')
     .option('--accept-license', 'record that you accept its licence; gated models need it, and HF_TOKEN')
     .action(async (name, options) => (await import('./models/pull.js')).pullCommand(name, options, context));
+
+  withJson(program.command('export'))
+    .description('write saved weights or a model as files for other tools')
+    .argument('<model>', 'ARN of a saved version, directory of an adapter or model, GGUF file, or name of a base model')
+    .argument('<target>', 'a new directory, or for gguf a new file')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'merged: a Hugging Face directory in float32, an adapter folded in; peft: the adapter alone; gguf: one file for llama.cpp',
+      )
+        .choices(exportFormats)
+        .default('merged'),
+    )
+    .addOption(new Option('--type <type>', 'of the matrices of a gguf').choices(['f16', 'q8_0']).default('q8_0'))
+    .option('--base <model>', 'what an adapter stands on (default: what its adapter_config.json says)')
+    .option('--max-shard <size>', 'split a merged model into files of this size at most', memorySize, 2e9)
+    .action(async (model, target, options) =>
+      (await import('./export/export.js')).exportCommand({ model, target }, options, context),
+    );
 
   const sessions = program.command('sessions').description('list, stop and delete the sessions of a running server');
   const withServer = (command: Command): Command =>

@@ -118,7 +118,11 @@ function buildProgram(context: CommandContext): Command {
     )
     .addOption(new Option('--type <type>', 'of the matrices of a gguf').choices(['f16', 'q8_0']).default('q8_0'))
     .option('--base <model>', 'what an adapter stands on (default: what its adapter_config.json says)')
-    .option('--max-shard <size>', 'split a merged model into files of this size at most', memorySize, 2e9)
+    .addOption(
+      new Option('--max-shard <size>', 'split a merged model into files of this size at most')
+        .argParser(memorySize)
+        .default(2e9, '2GB'),
+    )
     .action(async (model, target, options) =>
       (await import('./export/export.js')).exportCommand({ model, target }, options, context),
     );

@@ -33,7 +33,8 @@ export async function findSource(text: string, { base, format, context }: FindSo
     if (text.startsWith('arn:')) return { base: directory, baseName: base ?? text };
     return { base: await modelPath(text, context), baseName: text };
   }
-  const baseName = base ?? (await adapterBaseModel(directory));
+  const given = base !== undefined && (await isThere(resolve(base))) ? resolve(base) : base;
+  const baseName = given ?? (await adapterBaseModel(directory));
   if (baseName === undefined) {
     throw complaint({
       field: 'base',

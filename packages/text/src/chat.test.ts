@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadTokenizerFromDirectory } from './node.js';
@@ -10,7 +11,8 @@ import { loadTokenizer } from './tokenizer.js';
 
 const folder = fileURLToPath(new URL('../../testkit/fixtures/tokenizer/smollm2/', import.meta.url));
 const read = (name: string): string => readFileSync(folder + name, 'utf8');
-const files = { tokenizerJson: read('tokenizer.json'), tokenizerConfigJson: read('tokenizer_config.json') };
+const tokenizerJson = gunzipSync(readFileSync(`${folder}tokenizer.json.gz`)).toString();
+const files = { tokenizerJson, tokenizerConfigJson: read('tokenizer_config.json') };
 const tokenizer = loadTokenizer(files);
 const [begin, end] = [1, 2];
 const newline = 198;
@@ -168,10 +170,17 @@ describe('the mask of the assistant', () => {
 
 describe('a tokenizer from a directory', () => {
   it('reads the files that are there', async () => {
-    const loaded = await loadTokenizerFromDirectory(folder);
-    expect(loaded.applyChatTemplate([{ role: 'user', content: 'x' }])).toEqual(
-      tokenizer.applyChatTemplate([{ role: 'user', content: 'x' }]),
-    );
+    const directory = await mkdtemp(join(tmpdir(), 'loopwright-text-'));
+    try {
+      await writeFile(join(directory, 'tokenizer.json'), files.tokenizerJson);
+      await writeFile(join(directory, 'tokenizer_config.json'), files.tokenizerConfigJson);
+      const loaded = await loadTokenizerFromDirectory(directory);
+      expect(loaded.applyChatTemplate([{ role: 'user', content: 'x' }])).toEqual(
+        tokenizer.applyChatTemplate([{ role: 'user', content: 'x' }]),
+      );
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 
   it('prefers chat_template.jinja, and says what is missing', async () => {

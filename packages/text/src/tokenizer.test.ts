@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { LoopwrightError } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
 import { loadTokenizer } from './tokenizer.js';
@@ -25,7 +26,7 @@ interface StreamRow {
 
 const { strings } = JSON.parse(read('encode.json')) as { strings: EncodeRow[] };
 const { streams } = JSON.parse(read('streaming.json')) as { streams: StreamRow[] };
-const tokenizerJson = read('smollm2/tokenizer.json');
+const tokenizerJson = gunzipSync(readFileSync(`${folder}smollm2/tokenizer.json.gz`)).toString();
 const tokenizer = loadTokenizer({ tokenizerJson, tokenizerConfigJson: read('smollm2/tokenizer_config.json') });
 
 describe('the tokenizer of SmolLM2', () => {

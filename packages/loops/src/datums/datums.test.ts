@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { LoopwrightError, type NumberArray } from '@loopwright/protocol';
 import { loadTokenizer } from '@loopwright/text';
 import fc from 'fast-check';
@@ -130,7 +131,7 @@ describe('sftDatum', () => {
 describe('sftDatumFromMessages', () => {
   const folder = fileURLToPath(new URL('../../../testkit/fixtures/tokenizer/smollm2/', import.meta.url));
   const tokenizer = loadTokenizer({
-    tokenizerJson: readFileSync(`${folder}tokenizer.json`, 'utf8'),
+    tokenizerJson: gunzipSync(readFileSync(`${folder}tokenizer.json.gz`)).toString(),
     tokenizerConfigJson: readFileSync(`${folder}tokenizer_config.json`, 'utf8'),
   });
   const chat = [

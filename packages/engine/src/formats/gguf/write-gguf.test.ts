@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import {
   expectClose,
   expectSameBits,
@@ -112,8 +113,11 @@ describe('writing a GGUF file', () => {
 
   it('carries over the tokenizer of a model directory, SmolLM2', async () => {
     await using directory = await temporaryDirectory();
-    const tokenizer = (name: string) => readFileSync(fixturePath(`tokenizer/smollm2/${name}`), 'utf8');
-    const texts = new Map(['tokenizer.json', 'tokenizer_config.json'].map((name) => [name, tokenizer(name)]));
+    const tokenizer = (name: string) => readFileSync(fixturePath(`tokenizer/smollm2/${name}`));
+    const texts = new Map([
+      ['tokenizer.json', gunzipSync(tokenizer('tokenizer.json.gz')).toString()],
+      ['tokenizer_config.json', tokenizer('tokenizer_config.json').toString()],
+    ]);
     await using small = await openModel(tinyModelDirectory('llama-tied'));
     const { rawConfig, sources, directory: source } = small;
     // The tiny model with as many rows of embeddings as the tokenizer has tokens, and a few more.

@@ -30,6 +30,7 @@ import {
   type SessionSpec,
   type VersionId,
 } from '@loopwright/protocol';
+import { type FakeMethod, type Hold, type PendingHold, pendingHold } from './hold.js';
 
 interface FakeSession {
   readonly spec: SessionSpec;
@@ -38,33 +39,6 @@ interface FakeSession {
   step: number;
   gradient: number;
   pendingPasses: number;
-}
-
-/** What the fake can be made to wait at: the method names of Engine that do work. */
-export type FakeMethod =
-  | 'createSession'
-  | 'pass'
-  | 'optimStep'
-  | 'saveWeights'
-  | 'saveState'
-  | 'loadState'
-  | 'sample'
-  | 'computeLogprobs'
-  | 'loadSampler';
-
-/** One call, held at its start until `release` or `fail`. */
-export interface Hold {
-  /** Resolves when a call has arrived and waits. */
-  readonly entered: Promise<void>;
-  /** Lets the call go on. */
-  release(): void;
-  /** Makes the call reject. */
-  fail(error: Error): void;
-}
-
-interface PendingHold extends Hold {
-  enter(): void;
-  readonly released: Promise<void>;
 }
 
 export interface FakeEngineOptions {
@@ -123,18 +97,7 @@ export class FakeEngine implements Engine {
 
   /** Holds the next call of `method` at its start (holds queue up: two calls of this hold two calls). */
   hold(method: FakeMethod): Hold {
-    let enter: () => void = () => {};
-    let release: () => void = () => {};
-    let fail: (error: Error) => void = () => {};
-    const entered = new Promise<void>((resolve) => {
-      enter = resolve;
-    });
-    const released = new Promise<void>((resolve, reject) => {
-      release = resolve;
-      fail = reject;
-    });
-    released.catch(() => {}); // may be failed before a call waits for it
-    const hold: PendingHold = { entered, released, enter, release, fail };
+    const hold = pendingHold();
     this.#holds.set(method, [...(this.#holds.get(method) ?? []), hold]);
     return hold;
   }

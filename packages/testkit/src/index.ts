@@ -1,7 +1,7 @@
 /** Fixtures, tolerances and helpers. For tests only. */
 export type { CompareOptions } from './compare.js';
 export { expectClose, expectSameBits, norm } from './compare.js';
-export type { FakeEngineOptions, FakeMethod, Hold } from './fake-engine.js';
+export type { FakeEngineOptions } from './fake-engine.js';
 export { FakeEngine } from './fake-engine.js';
 export type { FakeHubOptions, FakeRepository, HubRequest } from './fake-hub.js';
 export { FakeHub } from './fake-hub.js';
@@ -31,6 +31,7 @@ export {
   tinyModelDirectory,
   tinyModels,
 } from './fixtures.js';
+export type { FakeMethod, Hold } from './hold.js';
 export type { TemporaryDirectory } from './temporary.js';
 export { rejection, temporaryDirectory } from './temporary.js';
 export type { ElementTolerance, SumTolerance, TensorTolerance, Tolerance } from './tolerances.js';

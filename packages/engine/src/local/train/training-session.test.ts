@@ -1,83 +1,21 @@
-import { type Datum, floatTensor, idTensor, type LossSpec, type PassResult } from '@loopwright/protocol';
+import { type Datum, floatTensor, idTensor, type LossSpec } from '@loopwright/protocol';
 import {
   expectClose,
   expectSameBits,
-  type FullExpected,
-  type LoraAdapter,
   type LoraBatch,
   type LoraExpected,
-  type LossCase,
-  loraAdapterDirectory,
-  loraAdapters,
   readFixtureJson,
   readFixtureTensors,
   rejection,
-  type TinyModel,
-  type TrainingExpected,
   tolerances,
 } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import type { ExecutionPlan } from '../../engine.js';
-import type { BaseModel } from '../base-model.js';
-import { loadSession } from '../checkpoint.js';
-import { executionPlan } from '../plan.js';
-import type { Slices } from '../slices.js';
 import { tinyBase } from '../testing/tiny-base.js';
-import { adam, crossEntropy, datum, lossData, lossSpec, prompt } from '../testing/tiny-engine.js';
+import { adam, crossEntropy, datum, lossData } from '../testing/tiny-engine.js';
+import { adapterSession, finish, forwardBackward, newSession, parameterName } from '../testing/training.js';
 import { globalNorm } from './adamw.js';
-import { TrainingSession } from './training-session.js';
-
-const lora = { type: 'lora', rank: 8, alpha: 16, targetModules: ['q_proj', 'v_proj'] } as const;
-
-function newSession(
-  base: BaseModel,
-  { training = lora, plan = {} }: { training?: typeof lora | { type: 'full' }; plan?: Partial<ExecutionPlan> } = {},
-): TrainingSession {
-  const full = { ...executionPlan(base.config, { threads: 1, training: training.type }), ...plan };
-  return new TrainingSession(base, { name: 's', baseModel: base.card.id, training, seed: 1 }, full);
-}
-
-async function adapterSession(base: BaseModel, adapter: LoraAdapter, plan: Partial<ExecutionPlan> = {}) {
-  const session = newSession(base, { plan });
-  await loadSession(session, base, { directory: loraAdapterDirectory(adapter), loadOptimizer: false });
-  return session;
-}
-
-/** Five answers to each of two prompts, with what every loss reads. */
-function answersToTwoPrompts(): Datum[] {
-  const floats = (data: readonly number[]) => floatTensor(Float32Array.from(data));
-  return [3, 9, 5, 1, 12].flatMap((length, answer) =>
-    [0, 1].map((group): Datum => {
-      const ids = Int32Array.from([...prompt(21 + 10 * group, group), ...prompt(length, 9 + answer)]);
-      const sampled = Array.from(ids.slice(1), (_, i) => (i < 20 + 10 * group ? 0 : 1));
-      return {
-        modelInput: ids.slice(0, -1),
-        targetTokens: idTensor(ids.slice(1)),
-        weights: floats(sampled),
-        advantages: floats(sampled.map((s, i) => s * Math.sin(i + answer))),
-        logprobs: floats(sampled.map((s, i) => s * (-5.5 + 0.3 * Math.cos(i * answer)))),
-      };
-    }),
-  );
-}
-
-async function finish<T>(slices: Slices<T>): Promise<T> {
-  for (;;) {
-    const next = await slices.next();
-    if (next.done === true) return next.value;
-  }
-}
-
-const forwardBackward = (session: TrainingSession, data: readonly Datum[], loss: LossSpec) =>
-  finish(session.pass({ type: 'forward-backward', data, loss }));
-
-/** `layers.0.q_proj.lora_A` from PEFT's name of it. */
-function parameterName(peftName: string): string {
-  return peftName
-    .replace(/^base_model\.model\.(model\.)?/, '')
-    .replace(/\.(self_attn|mlp)\./, '.')
-    .replace(/\.weight$/, '');
-}
+import type { TrainingSession } from './training-session.js';
 
 function copyGradient(session: TrainingSession): Map<string, Float32Array> {
   return new Map([...(session.gradient ?? [])].map(([name, values]) => [name, values.slice()]));
@@ -87,115 +25,6 @@ function expectSameGradient(session: TrainingSession, before: ReadonlyMap<string
   expect([...(session.gradient?.keys() ?? [])]).toEqual([...before.keys()]);
   for (const [name, values] of before) expectSameBits(session.gradient!.get(name)!, values, name);
 }
-
-function expectLoss(result: PassResult, expected: LossCase): void {
-  const perDatum = expected.token_losses.map((losses) => losses.flat().map(Number));
-  const magnitude = perDatum.flat().reduce((sum, loss) => sum + Math.abs(loss), 0);
-  expectClose(result.lossSum, expected.loss_sum, tolerances.lossSum, { magnitude });
-  result.outputs.forEach(({ loss, logprobs }, i) => {
-    const sum = perDatum[i]!.reduce((a, b) => a + b, 0);
-    expectClose(loss, sum, tolerances.lossSum, { magnitude, label: `datum ${i}` });
-    expectClose(logprobs, expected.logprobs[i]!.flat().map(Number), tolerances.tinyLogprobs, { label: `datum ${i}` });
-  });
-}
-
-const withLosses = loraAdapters.filter(
-  (adapter) => readFixtureJson<LoraExpected>(`lora/${adapter}/expected.json`).losses !== undefined,
-);
-
-describe.each(withLosses)('losses on adapter %s', (adapter) => {
-  const expected = readFixtureJson<LoraExpected>(`lora/${adapter}/expected.json`);
-  const batch = readFixtureJson<LoraBatch>(`lora/${adapter}/batch.json`);
-
-  it('give the sums, log-probs and every gradient of the reference', async () => {
-    await using model = await tinyBase(expected.base_model.replace(/^.*\//, '') as TinyModel);
-    const session = await adapterSession(model.base, adapter);
-    for (const [name, lossCase] of Object.entries(expected.losses!)) {
-      const data = lossData(batch, name, lossCase);
-      const forward = await finish(session.pass({ type: 'forward', data, loss: lossSpec(lossCase) }));
-      expectLoss(forward, lossCase);
-      expect(session.gradient).toBeUndefined();
-      const result = await forwardBackward(session, data, lossSpec(lossCase));
-      expectLoss(result, lossCase);
-      const reference = await readFixtureTensors(`lora/${adapter}/grads/${name}.safetensors`).catch(() => undefined);
-      if (reference !== undefined) {
-        expect(session.gradient!.size).toBe(reference.size);
-        for (const [peftName, { data: values }] of reference) {
-          const gradient = session.gradient!.get(parameterName(peftName))!;
-          expectClose(gradient, values, tolerances.gradient, { label: `${name} ${peftName}` });
-        }
-      }
-      const norm = globalNorm(session.gradient!.values());
-      expectClose(norm, lossCase.grad_norm, tolerances.gradientNorm, { label: name });
-      session.clearGradient();
-    }
-  });
-});
-
-describe.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3'] as const)(
-  'full training of %s',
-  (name) => {
-    it('gives the gradient of every weight', async () => {
-      const expected = readFixtureJson<FullExpected>(`full/${name}.json`);
-      await using model = await tinyBase(name);
-      const session = newSession(model.base, { training: { type: 'full' } });
-      const data = expected.datums.map((d) => ({
-        modelInput: Int32Array.from(d.model_input),
-        targetTokens: idTensor(Int32Array.from(d.target_tokens)),
-        weights: floatTensor(Float32Array.from(d.weights)),
-      }));
-      const forward = await finish(session.pass({ type: 'forward', data, loss: crossEntropy }));
-      const result = await forwardBackward(session, data, crossEntropy);
-      const magnitude = expected.token_losses.flat().reduce((sum, loss) => sum + Math.abs(loss), 0);
-      for (const { lossSum, outputs } of [forward, result]) {
-        expectClose(lossSum, expected.loss_sum, tolerances.lossSum, { magnitude });
-        for (const [i, { logprobs }] of outputs.entries())
-          expectClose(logprobs, expected.logprobs[i]!, tolerances.tinyLogprobs);
-      }
-      const reference = await readFixtureTensors(`full/${name}.grads.safetensors`);
-      const norms = new Map(Object.entries(expected.grad_norm_per_tensor));
-      expect([...session.gradient!.keys()].sort()).toEqual([...norms.keys()].sort());
-      for (const [weight, gradient] of session.gradient!) {
-        const tolerance = { ...tolerances.gradientNorm, rel: 5e-5 };
-        expectClose(globalNorm([gradient]), norms.get(weight)!, tolerance, { label: weight });
-      }
-      for (const [weight, { data: values }] of reference)
-        expectClose(session.gradient!.get(weight)!, values, tolerances.gradient, { label: weight });
-      // The base itself stays as it was while the session's copy moves.
-      const before = model.base.weights.get('model.norm.weight')!.slice();
-      await finish(session.optimStep(adam));
-      expectSameBits(model.base.weights.get('model.norm.weight')!, before);
-      expect(session.parameters.get('model.norm.weight')!.values[0]).not.toBe(before[0]);
-    });
-  },
-);
-
-describe.each(['llama-tied', 'qwen2', 'qwen3'] as const)('five steps on %s', (adapter) => {
-  it('follow the reference', async () => {
-    const expected = readFixtureJson<TrainingExpected>(`optim/train-${adapter}.json`);
-    const batch = readFixtureJson<LoraBatch>(expected.batch);
-    const { losses } = readFixtureJson<LoraExpected>(`lora/${adapter}/expected.json`);
-    await using model = await tinyBase(adapter);
-    const session = await adapterSession(model.base, adapter);
-    for (const [i, step] of expected.steps.entries()) {
-      const lossCase = losses![step.loss_fn] ?? { loss_fn: step.loss_fn, loss_fn_config: {}, uses_weights: false };
-      const result = await forwardBackward(session, lossData(batch, step.loss_fn, lossCase), lossSpec(lossCase));
-      expectClose(result.lossSum, step.loss_sum, tolerances.trainingLoss, { label: `loss of step ${i}` });
-      const { gradNorm, step: taken } = await finish(session.optimStep(adam));
-      expect(taken).toBe(i + 1);
-      expectClose(gradNorm, step.grad_norm, { ...tolerances.gradientNorm, rel: 1e-4 }, { label: `norm of step ${i}` });
-      expect(session.gradient).toBeUndefined();
-    }
-    const final = await readFixtureTensors(`optim/train-${adapter}.safetensors`);
-    for (const [name, { values }] of session.parameters) {
-      const stored = [...final].find(([key]) => parameterName(key.replace(/^.*?(?=base_model)/, '')) === name);
-      expectClose(values, stored![1].data, tolerances.trainingParameter, { label: name });
-    }
-    const data = lossData(batch, 'cross_entropy', losses!.cross_entropy!);
-    const after = await finish(session.pass({ type: 'forward', data, loss: crossEntropy }));
-    expectClose(after.lossSum, expected.cross_entropy_loss_after_last_step, tolerances.trainingLoss);
-  });
-});
 
 describe('the pending gradient', () => {
   const batch = readFixtureJson<LoraBatch>('lora/llama-tied/batch.json');
@@ -248,50 +77,6 @@ describe('the pending gradient', () => {
       for (const [name, values] of whole.gradient)
         expectClose(other.gradient.get(name)!, values, tolerances.gradient, { label: `${label} ${name}` });
     }
-  });
-
-  it('and the outputs are the same whether datums of one prompt share it or not', async () => {
-    await using model = await tinyBase('qwen3');
-    const data = answersToTwoPrompts();
-    for (const loss of [
-      crossEntropy,
-      { name: 'importance_sampling' },
-      { name: 'ppo', clipLowThreshold: 0.8, clipHighThreshold: 1.2 },
-      { name: 'cispo', clipLowThreshold: 0.8, clipHighThreshold: 1.2 },
-      { name: 'dro', beta: 0.05 },
-    ] satisfies LossSpec[]) {
-      const run = async (sharePrefixes: boolean) => {
-        const session = await adapterSession(model.base, 'qwen3', { sharePrefixes });
-        const result = await forwardBackward(session, data, loss);
-        return { result, gradient: session.gradient! };
-      };
-      const [apart, shared] = [await run(false), await run(true)];
-      data.forEach(({ modelInput }, i) => {
-        const [a, b] = [shared.result.outputs[i]!, apart.result.outputs[i]!];
-        expect(a.logprobs).toHaveLength(modelInput.length);
-        expectClose(a.logprobs, b.logprobs, tolerances.tinyLogprobs, { label: loss.name });
-        expectClose(a.loss, b.loss, tolerances.lossSum, { label: loss.name, magnitude: Math.abs(b.loss) + 1 });
-      });
-      for (const [name, values] of apart.gradient)
-        expectClose(shared.gradient.get(name)!, values, tolerances.gradient, { label: `${loss.name} ${name}` });
-    }
-  });
-
-  it('and so it is where layers see a window of tokens alone', async () => {
-    await using model = await tinyBase('gemma3');
-    const data = answersToTwoPrompts();
-    const run = async (sharePrefixes: boolean) => {
-      const session = newSession(model.base, { training: { type: 'full' }, plan: { sharePrefixes } });
-      const result = await forwardBackward(session, data, crossEntropy);
-      return { result, gradient: session.gradient! };
-    };
-    const [apart, shared] = [await run(false), await run(true)];
-    data.forEach((_, i) => {
-      const [a, b] = [shared.result.outputs[i]!, apart.result.outputs[i]!];
-      expectClose(a.logprobs, b.logprobs, tolerances.tinyLogprobs);
-    });
-    for (const [name, values] of apart.gradient)
-      expectClose(shared.gradient.get(name)!, values, tolerances.gradient, { label: name });
   });
 
   it('and the numbers are the same bits when the same pass is run again', async () => {

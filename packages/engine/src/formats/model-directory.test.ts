@@ -2,7 +2,7 @@ import { cp, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expectSameBits, rejection, temporaryDirectory, tinyModelDirectory, tinyModels } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
-import { ModelDirectory } from './model-directory.js';
+import { ModelDirectory, readModelConfig } from './model-directory.js';
 import { readSafetensors, type TensorToWrite, writeSafetensors } from './safetensors.js';
 
 type Tensors = Map<string, TensorToWrite & { data: Float32Array }>;
@@ -141,7 +141,8 @@ describe('ModelDirectory', () => {
       details: { field: 'model: model.layers.0.self_attn.v_proj.weight', got: 'none' },
     });
     await copyModel(directory.path);
-    const config = { ...(await ModelDirectory.open(directory.path)).rawConfig, tie_word_embeddings: false };
+    const { rawConfig } = await readModelConfig(directory.path);
+    const config = { ...rawConfig, tie_word_embeddings: false };
     await writeFile(join(directory.path, 'config.json'), JSON.stringify(config));
     expect(await openError(directory.path)).toMatchObject({
       code: 'model_invalid',

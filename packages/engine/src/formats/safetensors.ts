@@ -6,14 +6,16 @@
 import type { FileHandle } from 'node:fs/promises';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { throwIfCancelled, type WriteOptions, writeFileAtomically } from './atomic-file.js';
-import { elementCount, showShape, widenBfloat16, widenFloat16 } from './numbers.js';
+import { elementCount, showShape } from './numbers.js';
 import {
   bytesOf,
   cutFile as cut,
   invalidFile as invalid,
   openForReading,
   readFully,
+  readHalves,
   showName as show,
+  valuesFor,
 } from './source-file.js';
 
 /** Limits on a header; the first is the format's own, the others leave room above any published model. */
@@ -133,31 +135,19 @@ export class SafetensorsFile implements AsyncDisposable {
   ): Promise<Float32Array> {
     const info = this.info(name);
     const count = elementCount(info.shape);
-    if (into !== undefined && into.length !== count) {
-      throw complaint({ field: 'into', expected: `${count} values for ${show(name)}`, got: `${into.length}` });
-    }
+    const values = valuesFor(name, count, into);
     const read = (bytes: Uint8Array) => readFully(this.#open(), bytes, info.offset, { path: this.path, signal });
     switch (info.dtype) {
-      case 'F32': {
-        const values = into ?? new Float32Array(count);
+      case 'F32':
         await read(bytesOf(values));
         return values;
-      }
       case 'F16':
-      case 'BF16': {
-        const values = into ?? new Float32Array(count);
-        // The file's bytes go into the second half of the result and are widened from the front: value i is written to
-        // bytes 4i..4i+4, which never passes the next unread value at 2n+2i+2. So no second buffer is needed.
-        const halves = new Uint16Array(values.buffer, values.byteOffset + 2 * count, count);
-        await read(bytesOf(halves));
-        if (info.dtype === 'F16') widenFloat16(halves, values);
-        else widenBfloat16(halves, values);
+      case 'BF16':
+        await readHalves(info.dtype, values, read);
         return values;
-      }
       case 'F64': {
         const doubles = new Float64Array(count);
         await read(bytesOf(doubles));
-        const values = into ?? new Float32Array(count);
         values.set(doubles);
         return values;
       }

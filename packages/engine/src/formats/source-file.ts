@@ -4,6 +4,7 @@ import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { errorCode, ioChunkBytes, throwIfCancelled } from './atomic-file.js';
+import { widenBfloat16, widenFloat16 } from './numbers.js';
 
 /** Opens a file of this format. @throws `model_invalid` when there is none, or it can't be read */
 export async function openForReading(path: string, format: string): Promise<FileHandle> {
@@ -32,6 +33,29 @@ export async function readFully(
     if (bytesRead === 0) throw cutFile(path, 'the values', position + bytes.byteLength, position + done);
     done += bytesRead;
   }
+}
+
+/** Where a tensor's values go: `into`, which must have its length, or a new array. @throws `invalid_argument` */
+export function valuesFor(name: string, count: number, into: Float32Array | undefined): Float32Array {
+  if (into !== undefined && into.length !== count) {
+    throw complaint({ field: 'into', expected: `${count} values for ${showName(name)}`, got: `${into.length}` });
+  }
+  return into ?? new Float32Array(count);
+}
+
+/**
+ * Fills `values` from numbers of half the width, without a second buffer: the file's bytes go into the second half of the result and are
+ * widened from the front. Value i is written to bytes 4i..4i+4, which never passes the next unread value at 2n+2i+2.
+ */
+export async function readHalves(
+  format: 'F16' | 'BF16',
+  values: Float32Array,
+  read: (bytes: Uint8Array) => Promise<void>,
+): Promise<void> {
+  const halves = new Uint16Array(values.buffer, values.byteOffset + 2 * values.length, values.length);
+  await read(bytesOf(halves));
+  if (format === 'F16') widenFloat16(halves, values);
+  else widenBfloat16(halves, values);
 }
 
 /** The bytes under a typed array. */

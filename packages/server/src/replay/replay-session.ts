@@ -73,6 +73,15 @@ export interface ReplayCounts {
 /** Sampling operations at once; neighbours change no bits. */
 const samplingAtOnce = 64;
 
+export const noCounts: ReplayCounts = {
+  compared: 0,
+  leftOut: 0,
+  fingerprints: 0,
+  versions: 0,
+  versionsGone: 0,
+  foreignVersions: 0,
+};
+
 /** Failures that depend on the operation alone: they must come again. Others left no trace, and are left out. */
 const repeatable: ReadonlySet<ErrorCode> = new Set([
   'operation_failed',
@@ -83,14 +92,7 @@ const repeatable: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 export class SessionReplay {
-  readonly counts: ReplayCounts = {
-    compared: 0,
-    leftOut: 0,
-    fingerprints: 0,
-    versions: 0,
-    versionsGone: 0,
-    foreignVersions: 0,
-  };
+  readonly counts: ReplayCounts = { ...noCounts };
   /** Largest |a − b| by field. */
   readonly largest = new Map<string, number>();
   readonly differences: OperationFindings[] = [];

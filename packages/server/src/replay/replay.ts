@@ -11,7 +11,7 @@ import type { SessionRecord } from '../sessions/session-record.js';
 import type { FieldDifference } from './differences.js';
 import { fieldDifferences, type OperationFindings } from './findings.js';
 import { openRecordedData, type RecordedData, sessionOf } from './recorded-data.js';
-import { type ReplayCounts, type ReplayedOperation, SessionReplay } from './replay-session.js';
+import { noCounts, type ReplayCounts, type ReplayedOperation, SessionReplay } from './replay-session.js';
 
 /** Makes an engine with the threads of a plan. */
 export type ReplayEngine = (card: ModelCard, plan: Pick<ExecutionPlan, 'threads'>) => Promise<Engine>;
@@ -120,15 +120,6 @@ async function replayOne(
     ...replayed.counts,
   };
 }
-
-const noCounts: ReplayCounts = {
-  compared: 0,
-  leftOut: 0,
-  fingerprints: 0,
-  versions: 0,
-  versionsGone: 0,
-  foreignVersions: 0,
-};
 
 function embedded(cacheDirectory: string): ReplayEngine {
   return (card, { threads }) => embeddedEngines({ cacheDirectory })(card, { threads, onExit: () => {} });

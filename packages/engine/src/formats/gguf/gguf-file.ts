@@ -1,9 +1,9 @@
 /** An open GGUF file: its metadata, and its tensors as float32. */
 import type { FileHandle } from 'node:fs/promises';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError } from '@loopwright/protocol';
 import { throwIfCancelled } from '../atomic-file.js';
-import { elementCount, widenBfloat16, widenFloat16 } from '../numbers.js';
-import { bytesOf, invalidFile, openForReading, readFully, showName } from '../source-file.js';
+import { elementCount } from '../numbers.js';
+import { bytesOf, invalidFile, openForReading, readFully, readHalves, showName, valuesFor } from '../source-file.js';
 import { dequantize } from './dequantize.js';
 import { type GgufHeader, type GgufTensor, type GgufValue, NeedsMoreBytes, parseGgufHeader } from './header.js';
 import { findTensorType, tensorTypeId } from './tensor-types.js';
@@ -60,10 +60,7 @@ export class GgufFile implements AsyncDisposable {
   ): Promise<Float32Array> {
     const info = this.info(name);
     const count = elementCount(info.shape);
-    if (into !== undefined && into.length !== count) {
-      throw complaint({ field: 'into', expected: `${count} values for ${showName(name)}`, got: `${into.length}` });
-    }
-    const values = into ?? new Float32Array(count);
+    const values = valuesFor(name, count, into);
     const read = (bytes: Uint8Array, position = info.offset) =>
       readFully(this.#open(), bytes, position, { path: this.path, signal });
     switch (info.type) {
@@ -71,14 +68,9 @@ export class GgufFile implements AsyncDisposable {
         await read(bytesOf(values));
         return values;
       case 'F16':
-      case 'BF16': {
-        // As in a safetensors file: the bytes go into the second half of the result and are widened from the front.
-        const halves = new Uint16Array(values.buffer, values.byteOffset + 2 * count, count);
-        await read(bytesOf(halves));
-        if (info.type === 'F16') widenFloat16(halves, values);
-        else widenBfloat16(halves, values);
+      case 'BF16':
+        await readHalves(info.type, values, read);
         return values;
-      }
       default: {
         const { blockValues, blockBytes } = findTensorType(tensorTypeId(info.type))!; // Types come from this table.
         const blocks = count / blockValues;

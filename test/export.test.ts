@@ -56,6 +56,23 @@ test('a saved version is exported by its ARN as merged directory, as GGUF and as
     r: 4,
     base_model_name_or_path: baseModel,
   });
+  // A version of the same name in another data directory: which one is meant must be said, and neither is changed.
+  {
+    await using service = await connect({ dataDir: `${dataDir}-2` });
+    const training = await service.createLoraTrainingClient({ baseModel, rank: 2, seed: 2 });
+    expect((await training.saveWeightsForSampler({ description: 'other' })).modelPackageArn).toBe(arn);
+  }
+  const twice = await runCommand(['export', arn, target('twice'), '--json'], { home });
+  expect(twice.code).toBe(1);
+  expect(twice.events.at(-1)).toMatchObject({
+    error: {
+      code: 'invalid_argument',
+      details: { got: expect.stringContaining(`${dataDir}-2`), remedy: expect.stringContaining('--data') },
+    },
+  });
+  const named = ['export', arn, target('named.gguf'), '--format', 'gguf', '--type', 'f16', '--data', dataDir];
+  expect((await runCommand(named, { home })).code).toBe(0);
+  expect((await readFile(target('named.gguf'))).equals(await readFile(target('m.gguf')))).toBe(true);
   // From an adapter's directory it is the same model, with the base that its config names.
   const again = await runCommand(
     ['export', target('peft'), target('again.gguf'), '--format', 'gguf', '--type', 'f16'],

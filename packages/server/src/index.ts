@@ -12,4 +12,6 @@ export type { Finding, OperationFindings, OperationRef } from './replay/findings
 export type { ReplayEngine, ReplayEvent, ReplayOptions, ReplayPlan, ReplayReport } from './replay/replay.js';
 export { replay } from './replay/replay.js';
 export type { ReplayCounts, ReplayedOperation } from './replay/replay-session.js';
+export type { SavedVersion } from './replay/saved-version.js';
+export { openSavedVersion } from './replay/saved-version.js';
 export type { ArrayDifference, WeightsDifference } from './replay/weights-difference.js';

@@ -117,7 +117,11 @@ function buildProgram(context: CommandContext): Command {
         .default('merged'),
     )
     .addOption(new Option('--type <type>', 'of the matrices of a gguf').choices(['f16', 'q8_0']).default('q8_0'))
-    .option('--base <model>', 'what an adapter stands on (default: what its adapter_config.json says)')
+    .option(
+      '--base <model>',
+      'what an adapter stands on (default: what its session recorded, or its adapter_config.json says)',
+    )
+    .option('--data <dir>', 'data directory of the version (default: whichever of the home folder has it)')
     .addOption(
       new Option('--max-shard <size>', 'split a merged model into files of this size at most')
         .argParser(memorySize)

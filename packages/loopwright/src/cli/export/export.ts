@@ -23,6 +23,7 @@ export interface ExportOptions {
   readonly format: ExportFormat;
   readonly type: GgufType;
   readonly base?: string;
+  readonly data?: string;
   readonly maxShard: number;
 }
 
@@ -39,7 +40,7 @@ export async function exportCommand(
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('Stopping; nothing half-written stays.') });
   using status = new StatusLine(console);
   const { signal } = interrupt;
-  const source = await findSource(model, { base: options.base, format, context });
+  await using source = await findSource(model, { base: options.base, dataDir: options.data, format, context });
   const name = nameOf(source);
   if (format === 'peft') {
     const files = await writePeft(source, { directory: out, signal });
@@ -103,9 +104,9 @@ function watched(model: ModelSource, onRead: (done: number) => void): ModelSourc
 }
 
 /** What the exported model is called: its base, and that it was trained. */
-function nameOf({ baseName, adapter }: ExportSource): string {
+function nameOf({ baseName, isTuned }: ExportSource): string {
   const name = basename(baseName).replace(/\.gguf$/, '');
-  return adapter === undefined ? name : `${name} (tuned)`;
+  return isTuned ? `${name} (tuned)` : name;
 }
 
 function tell(

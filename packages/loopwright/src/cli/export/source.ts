@@ -3,17 +3,19 @@ import { access } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { adapterBaseModel } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
-import { connect } from '../../connect.js';
-import { dataDirsIn } from '../../embedded.js';
+import type { SavedVersion } from '@loopwright/server';
+import { dataDirsIn, loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
 
-export interface ExportSource {
+export interface ExportSource extends AsyncDisposable {
   /** Path of the whole model: the one that is exported, or the one that the adapter stands on. */
   readonly base: string;
   /** What the adapter's config is to call its base, or the name that a model was given by. */
   readonly baseName: string;
+  /** Whether it was trained from the base. */
+  readonly isTuned: boolean;
   /** PEFT directory. */
   readonly adapter?: string;
 }
@@ -21,18 +23,45 @@ export interface ExportSource {
 export interface FindSourceOptions {
   /** `--base`. */
   readonly base: string | undefined;
+  /** `--data`: where to look for a version; every data directory of the home folder by default. */
+  readonly dataDir: string | undefined;
   readonly format: string;
   readonly context: CommandContext;
 }
 
-/** @throws `unknown_version`, `unknown_model`, `data_dir_in_use`; `invalid_argument` for an adapter that doesn't say its base */
-export async function findSource(text: string, { base, format, context }: FindSourceOptions): Promise<ExportSource> {
-  const directory = text.startsWith('arn:') ? await versionDirectory(text, context) : resolve(text);
-  if (!(await isThere(join(directory, 'adapter_config.json')))) {
+/**
+ * Close it when done: the files of a version are a copy.
+ *
+ * @throws `unknown_version`, `unknown_model`, `data_dir_in_use`; `invalid_argument` for an adapter that doesn't say its base, or an ARN that stands in several data directories
+ */
+export async function findSource(text: string, options: FindSourceOptions): Promise<ExportSource> {
+  const { base, format, context } = options;
+  if (!text.startsWith('arn:')) return { ...(await pathSource(text, options)), [Symbol.asyncDispose]: async () => {} };
+  const version = await savedVersion(text, options);
+  const close = () => version[Symbol.asyncDispose]();
+  try {
+    const { directory, baseModel } = version;
     // A version of full training is a whole model.
-    if (text.startsWith('arn:')) return { base: directory, baseName: base ?? text };
-    return { base: await modelPath(text, context), baseName: text };
+    if (!(await isThere(join(directory, 'adapter_config.json'))))
+      return { base: directory, baseName: baseModel, isTuned: true, [Symbol.asyncDispose]: close };
+    // The base that the session was pinned to, not what its name means by now.
+    const path = format === 'peft' ? baseModel : await modelPath(base ?? baseModel, context);
+    const baseName = base ?? (await adapterBaseModel(directory)) ?? baseModel;
+    return { base: path, baseName, isTuned: true, adapter: directory, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
   }
+}
+
+/** An adapter or a whole model by its path, or a model by its name. */
+async function pathSource(
+  text: string,
+  { base, format, context }: FindSourceOptions,
+): Promise<Omit<ExportSource, typeof Symbol.asyncDispose>> {
+  const directory = resolve(text);
+  if (!(await isThere(join(directory, 'adapter_config.json'))))
+    return { base: await modelPath(text, context), baseName: text, isTuned: false };
   const given = base !== undefined && (await isThere(resolve(base))) ? resolve(base) : base;
   const baseName = given ?? (await adapterBaseModel(directory));
   if (baseName === undefined) {
@@ -44,7 +73,8 @@ export async function findSource(text: string, { base, format, context }: FindSo
     });
   }
   // Only the name is needed to write the adapter alone.
-  return { base: format === 'peft' ? baseName : await modelPath(baseName, context), baseName, adapter: directory };
+  const path = format === 'peft' ? baseName : await modelPath(baseName, context);
+  return { base: path, baseName, isTuned: true, adapter: directory };
 }
 
 /** The path of a model by its path or name, as `baseModel` takes it. */
@@ -62,33 +92,52 @@ async function modelPath(text: string, { settings }: CommandContext): Promise<st
   });
 }
 
-/** The files of a saved version, from whichever data directory of the home folder has it. */
-async function versionDirectory(arn: string, { settings }: CommandContext): Promise<string> {
-  let missing: unknown;
-  for (const dataDir of await dataDirsIn(settings.home)) {
+/** A saved version by its ARN, from the data directory of the home folder that has it. */
+async function savedVersion(arn: string, { dataDir, context }: FindSourceOptions): Promise<SavedVersion> {
+  const { openSavedVersion } = await loadServer();
+  const { home } = context.settings;
+  const directories = dataDir === undefined ? await dataDirsIn(home) : [resolve(dataDir)];
+  const found: { readonly directory: string; readonly version: SavedVersion }[] = [];
+  const close = () => Promise.all(found.map(({ version }) => version[Symbol.asyncDispose]()));
+  let inUse: LoopwrightError | undefined;
+  for (const directory of directories) {
     try {
-      await using service = await connect({ dataDir });
-      const directory = await service.versionDirectory(arn);
-      if (directory !== undefined) return directory;
+      found.push({ directory, version: await openSavedVersion(directory, arn) });
     } catch (error) {
-      if (!LoopwrightError.isInstance(error)) throw error;
-      if (error.code === 'data_dir_in_use') {
-        throw new LoopwrightError({
-          code: error.code,
-          message: `${error.message}; or export the version by its directory, which loopwright models --saved and service.versionDirectory tell`,
-          details: error.details,
-          cause: error,
-        });
+      if (LoopwrightError.isInstance(error) && error.code === 'data_dir_in_use') inUse = error;
+      else if (!LoopwrightError.isInstance(error) || error.code !== 'unknown_version') {
+        await close();
+        throw error;
       }
-      missing = error;
     }
   }
-  if (missing !== undefined) throw missing;
+  // Data directories of processes that ran at once count their versions apart, so that one ARN may stand in several.
+  if (found.length > 1) {
+    await close();
+    throw complaint({
+      field: 'model',
+      expected: 'a version that one data directory has',
+      got: `versions of this name in ${found.map(({ directory }) => directory).join(' and ')}`,
+      remedy: 'name the directory by --data',
+    });
+  }
+  const [only] = found;
+  if (only !== undefined) return only.version;
+  if (inUse !== undefined) {
+    throw complaint({
+      code: inUse.code,
+      field: 'model',
+      expected: 'a version in a data directory that no process works on',
+      got: inUse.message,
+      remedy: 'stop the server or loop that works there, then export',
+      cause: inUse,
+    });
+  }
   throw complaint({
     code: 'unknown_version',
     field: 'model',
     expected: 'a version that was saved on this machine',
-    got: `none of this name below ${settings.home}`,
+    got: `none of this name in ${directories.length === 0 ? home : directories.join(', ')}`,
     remedy: 'see loopwright models --saved',
   });
 }

@@ -1,6 +1,7 @@
 /** `loopwright replay`: runs recorded sessions again, from an empty engine, and says where a bit differs. */
 import { join, resolve } from 'node:path';
 import type { ReplayEvent, ReplayReport } from '@loopwright/server';
+import { loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
@@ -26,7 +27,7 @@ export async function replayCommand(
   { console, settings, exitWith }: CommandContext,
 ): Promise<void> {
   const models = await installedModels({ models: model, folders: settings.modelFolders });
-  const { replay } = await import('@loopwright/server');
+  const { replay } = await loadServer();
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('Stopping the replay.') });
   using progress = new StatusLine(console);
   const reports = await replay({

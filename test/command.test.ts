@@ -150,7 +150,7 @@ test('a second server on a data directory is refused, and so is a port in use', 
           details: {
             field: 'port',
             expected: 'a free port',
-            got: expect.stringContaining(String(port)),
+            got: `${port} on 127.0.0.1, which another program listens on`,
             remedy: expect.any(String),
           },
         },

@@ -11,6 +11,7 @@ export type {
   SessionOptions,
 } from './engine.js';
 export { type AdapterWeights, adapterBaseModel, readAdapter, writeAdapter } from './formats/adapter.js';
+export { systemFreeBytes, writeFileAtomically, writeJsonAtomically } from './formats/atomic-file.js';
 export { type GgufType, ggufTypes } from './formats/gguf/config-metadata.js';
 export { type WriteGgufOptions, type WrittenGguf, writeGguf } from './formats/gguf/write-gguf.js';
 export { mergeAdapter, type WriteModelOptions, writeModelDirectory } from './formats/merged-model.js';

@@ -95,7 +95,8 @@ export async function removeAbandonedWrites(
   }
 }
 
-async function systemFreeBytes(directory: string): Promise<number> {
+/** Bytes free on the disk of a directory. */
+export async function systemFreeBytes(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
 }

@@ -38,13 +38,7 @@ export interface Agreement {
 export function agreement(datum: DatumFor<RlLossName>, trainerLogprobs: ArrayLike<number>): Agreement {
   const { weights, targetTokens, logprobs } = datum.lossFnInputs;
   const N = datum.modelInput.length;
-  if (trainerLogprobs.length !== N)
-    throw complaint({
-      field: 'trainerLogprobs',
-      expected: `${N} numbers, one for each position of the datum`,
-      got: String(trainerLogprobs.length),
-      remedy: 'pass outputs[i].logprobs of the pass that had this datum as its i-th',
-    });
+  checkTrainerLogprobs(trainerLogprobs, N);
   let tokens = 0;
   let sum = 0;
   let worst: TokenAgreement | undefined;
@@ -58,6 +52,17 @@ export function agreement(datum: DatumFor<RlLossName>, trainerLogprobs: ArrayLik
       worst = { position, tokenId: Number(targetTokens[position]), trainer, sampler, difference };
   }
   return { tokens, meanDifference: tokens === 0 ? 0 : sum / tokens, ...(worst === undefined ? {} : { worst }) };
+}
+
+/** @throws `invalid_argument` for numbers of another datum, as far as the length tells */
+export function checkTrainerLogprobs(trainerLogprobs: ArrayLike<number>, positions: number): void {
+  if (trainerLogprobs.length === positions) return;
+  throw complaint({
+    field: 'trainerLogprobs',
+    expected: `${positions} numbers, one for each position of the datum`,
+    got: String(trainerLogprobs.length),
+    remedy: 'pass outputs[i].logprobs of the pass that had this datum as its i-th',
+  });
 }
 
 function badness(difference: number): number {

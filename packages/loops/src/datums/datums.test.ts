@@ -185,6 +185,8 @@ describe('explain', () => {
       ['-0.2500', '-0.2500', '0.0e+0'],
       ['-1', '-1.5000', '-5.0e-1'],
     ]);
+    const explaining = () => explain(datum, tokenizer, { trainerLogprobs: [-3] });
+    expect(refusal(explaining).details).toMatchObject({ field: 'trainerLogprobs', got: '1' });
   });
 
   it('shows several targets of a position in one cell', () => {

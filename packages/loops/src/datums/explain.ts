@@ -2,6 +2,7 @@
 import type { DatumFor, LossName, NumberArray } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { displayWidth, escapeText, truncateText } from '../escape-text.js';
+import { checkTrainerLogprobs } from './agreement.js';
 
 /** Columns of token text at most; longer tokens are cut. */
 const tokenColumns = 24;
@@ -18,6 +19,7 @@ export interface ExplainOptions {
  * One line per position: the input token, the target that it predicts, and the datum's numbers there. Token text is
  * escaped, so that nothing in it can reach the terminal as a command.
  *
+ * @throws `invalid_argument` for trainerLogprobs of another length
  * @returns lines joined by \n, with a head; columns that the datum lacks are left out
  * @example console.log(explain(sftDatum({ prompt, completion }), tokenizer))
  */
@@ -26,6 +28,7 @@ export function explain(
   tokenizer: Pick<Tokenizer, 'decode'>,
   { trainerLogprobs = [] }: ExplainOptions = {},
 ): string {
+  if (trainerLogprobs.length > 0) checkTrainerLogprobs(trainerLogprobs, datum.modelInput.length);
   const show = (id: number): string => {
     const text = escapeText(tokenizer.decode([id], { skipSpecialTokens: false }));
     return `${truncateText(`"${text}"`, tokenColumns)} ${id}`;

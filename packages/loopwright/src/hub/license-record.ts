@@ -1,7 +1,8 @@
 /** Who accepted which licence, and when: a small file beside the snapshots of a model. */
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { writeJsonAtomically } from '@loopwright/engine';
 import type { License } from './hub-client.js';
 
 export interface LicenseRecord {
@@ -39,8 +40,7 @@ export async function recordAcceptance(
   };
   const path = join(repository, folder, `${commit}.json`);
   await mkdir(join(repository, folder), { recursive: true });
-  await writeFile(`${path}.${process.pid}.tmp`, `${JSON.stringify(record, null, 2)}\n`);
-  await rename(`${path}.${process.pid}.tmp`, path);
+  await writeJsonAtomically(path, record);
   return record;
 }
 

@@ -1,7 +1,8 @@
 /** The folder of a commit: each file a link to its blob, and the ref that names the commit. */
 import { randomBytes } from 'node:crypto';
-import { copyFile, link, mkdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir, rename, rm, stat, symlink } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { writeFileAtomically } from '@loopwright/engine';
 import type { RepositoryFile } from './hub-client.js';
 
 export interface SnapshotToLink {
@@ -35,9 +36,7 @@ export async function writeRef(
 ): Promise<void> {
   const path = join(repository, 'refs', revision);
   await mkdir(dirname(path), { recursive: true });
-  const temporary = temporaryName(path);
-  await writeFile(temporary, commit);
-  await rename(temporary, path);
+  await writeFileAtomically(path, (append) => append(new TextEncoder().encode(commit)));
 }
 
 /** Relative, so that the cache can be moved; Windows allows such links only to some, and gets the file itself. */

@@ -166,6 +166,13 @@ describe('a pull', () => {
     expect(hub.requests.map(({ kind }) => kind)).toEqual(['api']);
   });
 
+  it('says what to do about a cache that can not be written', async () => {
+    await writeFile(settings.cacheDirectory, 'a file');
+    const error = await failureOf(pull());
+    expect(error).toMatchObject({ code: 'invalid_argument', details: { field: 'HF_HUB_CACHE' } });
+    expect(error.details).toMatchObject({ got: expect.stringContaining('ENOTDIR'), remedy: expect.any(String) });
+  });
+
   it('needs no room for what an earlier one left', async () => {
     hub.cuts['model.safetensors'] = [200_000, 0, 0, 0, 0, 0];
     await rejection(pull());

@@ -1,7 +1,8 @@
 /** A model of the hub, fetched into the cache: only what it needs, each file verified, the whole there at once. */
-import { mkdir, statfs } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { complaint, diskFull } from '@loopwright/protocol';
+import { systemFreeBytes } from '@loopwright/engine';
+import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import { type DownloadOptions, downloadBlob, hasBlob, type Pause } from './download-blob.js';
 import { HubCache } from './hub-cache.js';
 import { HubClient, type License, type RepositoryFile, type RepositoryInfo } from './hub-client.js';
@@ -61,9 +62,17 @@ export interface PulledModel {
  * @param name `org/name` or `org/name@revision`
  * @throws `invalid_argument` for another form; `unknown_model`; `model_gated` until its licence is accepted; `unauthenticated`;
  *   `model_invalid` for a repository without safetensors weights, or wrong bytes; `disk_full` before anything is downloaded;
- *   `connection_lost`, `limit_exceeded`, `cancelled`
+ *   `connection_lost`, `limit_exceeded`, `cancelled`; `invalid_argument` for a cache that can't be written
  */
 export async function pullModel(name: string, options: PullOptions): Promise<PulledModel> {
+  try {
+    return await pull(name, options);
+  } catch (error) {
+    throw asCacheError(error, options.settings.cacheDirectory);
+  }
+}
+
+async function pull(name: string, options: PullOptions): Promise<PulledModel> {
   const { settings, acceptLicense = false, signal, client = new HubClient(settings) } = options;
   const { repository, revision } = requireHubName(name);
   const cache = new HubCache(settings.cacheDirectory);
@@ -80,6 +89,21 @@ export async function pullModel(name: string, options: PullOptions): Promise<Pul
   await linkSnapshot({ repository: folder, directory, files });
   if (!isCommit(revision)) await writeRef(folder, { revision, commit });
   return { id: `${repository}@${commit}`, commit, directory, license };
+}
+
+/** What the file system refused in the cache, as a person can mend it. */
+function asCacheError(error: unknown, cacheDirectory: string): unknown {
+  if (LoopwrightError.isInstance(error)) return error;
+  const { code, path = cacheDirectory } = error as NodeJS.ErrnoException; // only compared and shown
+  if (isNoSpace(code)) return diskFull({ field: path, got: code, cause: error });
+  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS' && code !== 'ENOTDIR') return error;
+  return complaint({
+    field: 'HF_HUB_CACHE',
+    expected: 'a folder that this user may write to',
+    got: `${path} (${code})`,
+    remedy: 'set HF_HUB_CACHE to a folder of yours, or mend the rights of this one',
+    cause: error,
+  });
 }
 
 async function findOffline(cache: HubCache, name: string): Promise<PulledModel> {
@@ -154,9 +178,4 @@ async function requireSpace(
     neededBytes += Math.max(0, sizeBytes - (await partialBytes(directory, hash.hex)));
   const free = neededBytes === 0 ? 0 : await freeBytes(directory);
   if (free < neededBytes) throw diskFull({ field: directory, expected: `${neededBytes} bytes free`, got: `${free}` });
-}
-
-async function systemFreeBytes(directory: string): Promise<number> {
-  const { bavail, bsize } = await statfs(directory);
-  return bavail * bsize;
 }

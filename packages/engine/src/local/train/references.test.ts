@@ -1,8 +1,10 @@
+import { readdirSync } from 'node:fs';
 import { floatTensor, idTensor, type PassResult } from '@loopwright/protocol';
 import {
   expectClose,
   expectSameBits,
   type FullExpected,
+  fixturePath,
   type LoraBatch,
   type LoraExpected,
   type LossCase,
@@ -41,6 +43,10 @@ describe.each(withLosses)('losses on adapter %s', (adapter) => {
   it('give the sums, log-probs and every gradient of the reference', async () => {
     await using model = await tinyBase(expected.base_model.replace(/^.*\//, '') as TinyModel);
     const session = await adapterSession(model.base, adapter);
+    // Every loss of llama-tied, two at most of the others.
+    const kept = new Set(readdirSync(fixturePath(`lora/${adapter}/grads`)));
+    const count = Object.keys(expected.losses!).length;
+    expect(kept.size).toBe(adapter === 'llama-tied' ? count : Math.min(2, count));
     for (const [name, lossCase] of Object.entries(expected.losses!)) {
       const data = lossData(batch, name, lossCase);
       const forward = await finish(session.pass({ type: 'forward', data, loss: lossSpec(lossCase) }));
@@ -48,8 +54,8 @@ describe.each(withLosses)('losses on adapter %s', (adapter) => {
       expect(session.gradient).toBeUndefined();
       const result = await forwardBackward(session, data, lossSpec(lossCase));
       expectLoss(result, lossCase);
-      const reference = await readFixtureTensors(`lora/${adapter}/grads/${name}.safetensors`).catch(() => undefined);
-      if (reference !== undefined) {
+      if (kept.has(`${name}.safetensors`)) {
+        const reference = await readFixtureTensors(`lora/${adapter}/grads/${name}.safetensors`);
         expect(session.gradient!.size).toBe(reference.size);
         for (const [peftName, { data: values }] of reference) {
           const gradient = session.gradient!.get(parameterName(peftName))!;

@@ -53,6 +53,8 @@ export type LogprobsRequest = Omit<LogprobsOperation, 'type' | 'weights'> & { re
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /** Work that was done before and is done again for a session that is made anew: it is not refused for its need of memory. */
+  readonly isRepeat?: boolean;
   /** Called between slices with the share done, 0 to 1. */
   readonly onProgress?: (done: number) => void;
 }

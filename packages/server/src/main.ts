@@ -50,7 +50,7 @@ export interface ServerOptions {
    */
   readonly threads?: number;
   /**
-   * Memory at most of an embedded engine, of which there is one for each base model in use; nine tenths of the machine's by default.
+   * Memory at most of an embedded engine, of which there is one for each base model and number of threads in use; nine tenths of the machine's by default.
    * Micro-batches of new sessions are made to fit it, and what is predicted to need more is refused with `memory_limit_exceeded`.
    */
   readonly maxMemoryBytes?: number;

@@ -9,7 +9,7 @@ import { invalidFile } from './source-file.js';
 /** Above any tokenizer.json that a parser accepts. */
 const maxBytes = 256_000_000;
 
-/** The files of a directory; names that lead out of it are refused. */
+/** The files of a directory; of a name that leads out of it only the last part counts. */
 export class DirectoryFiles implements ModelFiles {
   readonly #directory: string;
 

@@ -47,7 +47,7 @@ import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
 import { checkIds } from './train/check-data.js';
-import { weightsFingerprint } from './train/fingerprint.js';
+import { fingerprintSlices } from './train/fingerprint.js';
 import { TrainingSession } from './train/training-session.js';
 
 export interface LocalEngineOptions extends PlanOptions {
@@ -133,8 +133,7 @@ export class LocalEngine implements Engine {
     }
     checkSpec(spec);
     const fixed = plan ?? this.#newPlan(spec);
-    const { maxMemoryBytes } = this.#options;
-    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed, maxMemoryBytes));
+    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed));
     return fixed;
   }
 
@@ -164,7 +163,8 @@ export class LocalEngine implements Engine {
   }
 
   async pass(session: string, operation: PassOperation, options: CallOptions = {}): Promise<PassResult> {
-    return this.#loop.submit(this.#session(session).pass(operation), options);
+    const maxMemoryBytes = options.isRepeat === true ? Number.POSITIVE_INFINITY : this.#options.maxMemoryBytes;
+    return this.#loop.submit(this.#session(session).pass(operation, { maxMemoryBytes }), options);
   }
 
   async optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
@@ -297,7 +297,12 @@ function disposed(): LoopwrightError {
 /** A step whose result also tells which weights it made. */
 async function* fingerprintedStep(session: TrainingSession, adam: AdamParams): Slices<OptimStepResult> {
   const result = yield* session.optimStep(adam);
-  return { ...result, weightsFingerprint: weightsFingerprint(session.parameters.values()) };
+  const hashing = fingerprintSlices(session.parameters.values());
+  for (;;) {
+    const next = hashing.next();
+    if (next.done === true) return { ...result, weightsFingerprint: next.value };
+    yield 1;
+  }
 }
 
 /** Work that is one slice. */

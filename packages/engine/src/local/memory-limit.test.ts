@@ -130,6 +130,9 @@ describe('refused before any work, with what is needed, what there is, and a rem
     expect((await engine.optimStep('s', adam)).gradNorm).toBe(0);
     await engine.pass('s', pass(datum(20), datum(128)), { onProgress });
     expect(shares.at(-1)).toBe(1);
+    // Done again for a session that is made anew it is not refused: it had its memory when it was new.
+    const again = await engine.pass('s', pass(datum(20), datum(200)), { isRepeat: true });
+    expect(again.outputs).toHaveLength(2);
   });
 
   it('a prompt to go on from, and one to be scored', async () => {

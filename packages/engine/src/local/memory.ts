@@ -10,6 +10,7 @@ import type { TrainingSpec } from '@loopwright/protocol';
 import type { ModelConfig } from './models/config.js';
 import { queryBlocks } from './models/transformer.js';
 import { linearModules, weightSpecs } from './models/weight-names.js';
+import { headKinds } from './sample/head-graph.js';
 import { spareRoom } from './sample/row-cache.js';
 import { scoredPositions } from './sample/score.js';
 import { keptVersions } from './sample/snapshots.js';
@@ -29,10 +30,19 @@ export function modelBytes(config: ModelConfig): number {
   return processBytes + float * parameterCount(config);
 }
 
-/** The programs that decode: weights packed for one row after the other, the head as one more where it is the embedding. */
+/** The programs that decoding can't do without: weights packed for one row after the other, the head as one more where it is the embedding. */
 export function decodingBytes(config: ModelConfig): number {
   const { vocabSize, hiddenSize, tiedEmbeddings } = config;
   return float * (parameterCount(config) + (tiedEmbeddings ? vocabSize * hiddenSize : 0));
+}
+
+/** Every program that decoding may come to have: for the base and, of an adapter, beside it; a head for each way to choose a token. */
+function allDecodingBytes(config: ModelConfig, training: TrainingSpec): number {
+  const { vocabSize, hiddenSize, tiedEmbeddings } = config;
+  const head = vocabSize * hiddenSize;
+  const isLora = training.type === 'lora';
+  const heads = headKinds.length * (isLora && training.targetModules.includes('lm_head') ? 2 : 1);
+  return float * ((isLora ? 2 : 1) * (parameterCount(config) - (tiedEmbeddings ? 0 : head)) + heads * head);
 }
 
 /** What a session holds between calls: trained arrays, pending gradient, two moments of each number. */
@@ -176,7 +186,7 @@ export interface HeldMemory {
 export function heldBytes({ config, training, cacheBytes }: HeldMemory): number {
   return (
     modelBytes(config) +
-    decodingBytes(config) +
+    allDecodingBytes(config, training) +
     sessionBytes(config, training) +
     keptVersionsBytes(config, training) +
     cacheBytes

@@ -122,5 +122,8 @@ async function replayOne(
 }
 
 function embedded(cacheDirectory: string): ReplayEngine {
-  return (card, { threads }) => embeddedEngines({ cacheDirectory })(card, { threads, onExit: () => {} });
+  // What is replayed was done before, perhaps with more memory: nothing of it is refused for what it is predicted to need.
+  const maxMemoryBytes = Number.MAX_SAFE_INTEGER;
+  return (card, { threads }) =>
+    embeddedEngines({ cacheDirectory, maxMemoryBytes })(card, { threads, onExit: () => {} });
 }

@@ -37,7 +37,7 @@ export async function rebuildSession({ engine, session, nextSequenceNumber, tool
     const operation = await log.operation(record);
     switch (operation.type) {
       case 'forward-backward':
-        await engine.pass(session.name, operation);
+        await engine.pass(session.name, operation, { isRepeat: true });
         break;
       case 'optim-step':
         await engine.optimStep(session.name, operation.adam);

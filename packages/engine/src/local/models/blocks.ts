@@ -13,8 +13,8 @@ import {
   sub,
   type Value,
 } from '@loopwright/graph';
-import { maskedOut } from '../train/mask.js';
 import type { ModelConfig } from './config.js';
+import { maskedOut } from './mask.js';
 
 /** RMSNorm over the last axis; the stored weight may be the distance from 1. */
 export function norm(x: Value, weight: Value, { normOffset, rmsNormEps }: ModelConfig): Value {

@@ -4,7 +4,7 @@ import { queryBlocks } from './transformer.js';
 import { weightSpecs } from './weight-names.js';
 
 /** Scores are computed in smaller products and pass through softmax: measured, they take about twice as long as their multiplications say. */
-const scoreOverhead = 2;
+const scoreOverhead = 2; // a change of it changes which datums share a row, and so last bits of passes in older logs
 
 /**
  * Tokens of one row at which its attention costs as much as everything else: per token 4 operations a weight (forward and the gradient

@@ -46,6 +46,12 @@ export interface SequenceInputs {
  * of the scores of causal attention are never computed. Lengths are multiples of it.
  */
 export const queryBlocks = 4;
+/** Tokens that a sequence is padded to: whole blocks of queries, and whole multiples. */
+export function paddedLength(tokens: number, multiple: number): number {
+  const step = Math.ceil(multiple / queryBlocks) * queryBlocks;
+  return Math.ceil(tokens / step) * step;
+}
+
 /** S, the length of a sequence, by Q, the length of a block. */
 export const sequenceLength = product([queryBlocks, 'Q']);
 

@@ -42,6 +42,19 @@ export function weightSpecs(config: ModelConfig): readonly WeightSpec[] {
   ];
 }
 
+export interface FusedGroup {
+  readonly name: string;
+  readonly members: readonly string[];
+}
+
+/** The linear layers of a layer by what they read: the decoder reads those of a group as one matrix, and their adapters are stacked. */
+export const fusedGroups: readonly FusedGroup[] = [
+  { name: 'qkv', members: ['q_proj', 'k_proj', 'v_proj'] },
+  { name: 'o', members: ['o_proj'] },
+  { name: 'gate_up', members: ['gate_proj', 'up_proj'] },
+  { name: 'down', members: ['down_proj'] },
+];
+
 /** A linear layer that can carry an adapter. */
 export interface LinearModule {
   /** `layers.0.q_proj`, or `lm_head`. */

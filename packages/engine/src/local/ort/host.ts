@@ -20,10 +20,17 @@ export function hostFacts(): HostFacts {
 }
 
 function hasGlibc(): boolean {
-  const report = process.report?.getReport() as
-    | { readonly header?: { readonly glibcVersionRuntime?: string } }
-    | undefined; // true: Node's documented report
-  return report?.header?.glibcVersionRuntime !== undefined;
+  const report = process.report as (NodeJS.ProcessReport & { excludeNetwork?: boolean }) | undefined; // true: Node has it since 20.13, the types not yet
+  if (report === undefined) return false;
+  // Else the report looks up the name of every open socket's other end, and waits for the answers.
+  const { excludeNetwork = false } = report;
+  report.excludeNetwork = true;
+  try {
+    const { header } = report.getReport() as { readonly header?: { readonly glibcVersionRuntime?: string } }; // true: Node's documented report
+    return header?.glibcVersionRuntime !== undefined;
+  } finally {
+    report.excludeNetwork = excludeNetwork;
+  }
 }
 
 /** Such as `linux x64 without glibc`. */

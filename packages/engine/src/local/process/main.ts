@@ -1,7 +1,7 @@
 /** Entry of the engine's process: loads one model and answers calls until its parent goes away. */
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
 import { LocalEngine } from '../local-engine.js';
-import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
+import type { FromEngine, ToEngine } from './messages.js';
 import type { EngineProcessConfig } from './spawn.js';
 
 const send = (message: FromEngine, sent: () => void = () => undefined) => {
@@ -27,13 +27,14 @@ loading.then(
 
 const running = new Map<number, AbortController>();
 
-async function call(id: number, method: EngineMethod, args: readonly unknown[], progress: boolean): Promise<void> {
+async function call({ id, method, args, progress, repeat }: Extract<ToEngine, { type: 'call' }>): Promise<void> {
   const controller = new AbortController();
   running.set(id, controller);
   try {
     const engine = await loading;
     const options = {
       signal: controller.signal,
+      ...(repeat ? { isRepeat: true } : {}),
       ...(progress ? { onProgress: (done: number) => send({ type: 'progress', id, done }) } : {}),
     };
     const merged =
@@ -52,7 +53,7 @@ async function call(id: number, method: EngineMethod, args: readonly unknown[], 
 process.on('message', (message: ToEngine) => {
   switch (message.type) {
     case 'call':
-      void call(message.id, message.method, message.args, message.progress);
+      void call(message);
       return;
     case 'cancel':
       running

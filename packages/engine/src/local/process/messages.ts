@@ -26,6 +26,8 @@ export type ToEngine =
       readonly method: EngineMethod;
       readonly args: readonly unknown[];
       readonly progress: boolean;
+      /** {@link CallOptions.isRepeat} */
+      readonly repeat: boolean;
     }
   | { readonly type: 'cancel'; readonly id: number }
   | { readonly type: 'stop' };

@@ -12,6 +12,8 @@ import {
 } from '@loopwright/testkit';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../engine.js';
+import { ModelDirectory } from '../../formats/model-directory.js';
+import { microBatchBytes, modelBytes, sessionBytes } from '../memory.js';
 import type { SliceEvent } from '../slices.js';
 import { adam, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from '../testing/tiny-engine.js';
 import { type SpawnOptions, spawnEngine } from './spawn.js';
@@ -137,6 +139,19 @@ describe('an engine in a process of its own', () => {
       code: 'invalid_argument',
       details: { field: 'prompt[1]', expected: 'a token id from 0 to 299', got: '300' },
     });
+  });
+
+  it('does again, for a session that is made anew, what it refuses of new work for its need of memory', async () => {
+    await using model = await ModelDirectory.open(tinyModelDirectory('llama-tied'));
+    const { config } = model;
+    const { training } = spec;
+    const short = microBatchBytes(config, training, { rows: 1, length: 32, targets: 1, backward: true });
+    const maxMemoryBytes = Math.ceil(modelBytes(config) + sessionBytes(config, training) + short);
+    await using spawned = await spawnTiny({ maxMemoryBytes });
+    await spawned.engine.createSession(spec);
+    const larger = { ...pass, data: [datum(60)] };
+    expect(await rejection(spawned.engine.pass('s', larger))).toMatchObject({ code: 'memory_limit_exceeded' });
+    expect((await spawned.engine.pass('s', larger, { isRepeat: true })).outputs).toHaveLength(1);
   });
 
   it('is cancelled by a signal, with the reason that was given, and goes on with the rest', async () => {

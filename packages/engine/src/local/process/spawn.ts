@@ -142,7 +142,11 @@ class EngineProcess implements Engine {
     this.#pending.clear();
   }
 
-  #call<T>(method: EngineMethod, args: readonly unknown[], { signal, onProgress }: CallOptions = {}): Promise<T> {
+  #call<T>(
+    method: EngineMethod,
+    args: readonly unknown[],
+    { signal, onProgress, isRepeat = false }: CallOptions = {},
+  ): Promise<T> {
     const refusal = this.#disposed ?? this.#gone;
     if (refusal !== undefined) return Promise.reject(refusal);
     if (signal?.aborted) return Promise.reject(signal.reason);
@@ -162,7 +166,7 @@ class EngineProcess implements Engine {
       });
       signal?.addEventListener('abort', cancel, { once: true });
       try {
-        this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined });
+        this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined, repeat: isRepeat });
       } catch (error) {
         // What cannot be cloned is refused here; nothing was sent.
         this.#pending.get(id)?.reject(error);

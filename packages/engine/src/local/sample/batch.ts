@@ -1,7 +1,7 @@
 /** The rows of one snapshot that are decoded together. Rows join by a prefill of their prompts and leave when they are done. */
 import type { Tensor } from 'onnxruntime-node';
+import { maskedOut } from '../models/mask.js';
 import { type Feeds, floats, integers } from '../ort/runtime.js';
-import { maskedOut } from '../train/mask.js';
 import { pastInput } from './decode-graph.js';
 import { type HeadKind, headKinds } from './head-graph.js';
 import type { Prefill, Prefills } from './prefill.js';

@@ -7,22 +7,9 @@ import { targetModules } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
 import type { AdapterWeights, LowRankPair } from '../../formats/adapter.js';
 import type { ModelConfig } from '../models/config.js';
-import { linearModules } from '../models/weight-names.js';
+import { fusedGroups, linearModules } from '../models/weight-names.js';
 import type { Feeds, TensorFactory } from '../ort/runtime.js';
 import { paddedRank, rankBlock } from './low-rank.js';
-
-export interface FusedGroup {
-  readonly name: string;
-  readonly members: readonly string[];
-}
-
-/** The matrices of a layer as the decoder reads them. */
-export const fusedGroups: readonly FusedGroup[] = [
-  { name: 'qkv', members: ['q_proj', 'k_proj', 'v_proj'] },
-  { name: 'o', members: ['o_proj'] },
-  { name: 'gate_up', members: ['gate_proj', 'up_proj'] },
-  { name: 'down', members: ['down_proj'] },
-];
 
 export const fusedInput = (layer: number, group: string, part: 'A' | 'B') => `fused.${layer}.${group}.${part}`;
 

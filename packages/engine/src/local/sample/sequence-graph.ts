@@ -28,7 +28,7 @@ export interface SequenceKind {
 }
 
 /**
- * Inputs: `ids`, `positions` int64 [B,S], `mask` [S,S], weights by name and, where `adapted`, the adapter (B already scaled).
+ * Inputs: `ids`, `positions` int64 [B,S], `mask` [B,S,S] (S in whole blocks of queries), weights by name and, where `adapted`, the adapter (B already scaled).
  * Outputs: keys and values [B,K,S,d] by layer for `prefill`; `hidden` [B·S,D] after the last norm for `hidden`.
  */
 export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): SequenceGraph {

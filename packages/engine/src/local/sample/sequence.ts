@@ -1,13 +1,15 @@
 /** Runs of whole sequences through the model of a snapshot. */
+
+import { causalMask } from '../models/mask.js';
+import { paddedLength } from '../models/transformer.js';
 import type { Feeds } from '../ort/runtime.js';
-import { causalMask } from '../train/mask.js';
 import type { SequenceKind } from './sequence-graph.js';
 import type { Snapshot } from './snapshot.js';
 
 /** Sequences are padded to a multiple of this. */
 const sequenceMultiple = 16;
 
-export const padTo = (length: number) => Math.ceil(length / sequenceMultiple) * sequenceMultiple;
+export const padTo = (length: number) => paddedLength(length, sequenceMultiple);
 
 /**
  * ids and positions [1,S] of a sequence, padded with id 0.

@@ -1,9 +1,9 @@
 /**
- * How a pass is cut into micro-batches: a function of the data and the recorded plan alone, never of load or free memory,
+ * How a pass is cut into micro-batches: a function of data, loss, model and the recorded plan alone, never of load or free memory,
  * so that the same operation always adds up in the same order.
  */
 import type { Datum, LossSpec } from '@loopwright/protocol';
-import { queryBlocks } from '../models/transformer.js';
+import { paddedLength } from '../models/transformer.js';
 import { branchStarts, fillMask, type PackedRow, packRows, targetsOf } from './packed-row.js';
 
 export interface MicroBatchPlan {
@@ -35,11 +35,10 @@ export function planMicroBatches(
   }: MicroBatchPlan & { readonly attentionTokens: number },
 ): MicroBatch[] {
   const packed = packRows(data, loss, { maxTokens: sharePrefixes ? microBatchTokens : 0, attentionTokens });
-  const multiple = Math.ceil(lengthMultiple / queryBlocks) * queryBlocks;
   const rows = packed.map((row) => ({
     row,
     first: Math.min(...row.datums),
-    length: Math.ceil(row.tokens / multiple) * multiple,
+    length: paddedLength(row.tokens, lengthMultiple),
     targets: targetsOf(data[row.datums[0]!]!),
   }));
   rows.sort((a, b) => b.targets - a.targets || b.length - a.length || a.first - b.first);

@@ -1,7 +1,7 @@
 import { type Datum, floatTensor, idTensor, type LossSpec } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
+import { maskedOut } from '../models/mask.js';
 import { crossEntropy, prompt } from '../testing/tiny-engine.js';
-import { maskedOut } from './mask.js';
 import { branchStarts, fillMask, packRows } from './packed-row.js';
 
 const importanceSampling: LossSpec = { name: 'importance_sampling' };

@@ -6,7 +6,7 @@
  * and no loss (its weight or advantage is 0), so that only the order of sums tells packed from apart.
  */
 import type { Datum, LossSpec } from '@loopwright/protocol';
-import { maskedOut } from './mask.js';
+import { maskedOut } from '../models/mask.js';
 
 /** One row of a micro-batch: `trunk` tokens that all its datums begin with, then what each has beyond them, in order. */
 export interface PackedRow {

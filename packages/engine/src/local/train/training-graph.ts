@@ -30,8 +30,7 @@ import {
   sequenceModel,
   weightInputs,
 } from '../models/transformer.js';
-import { linearModules, weightSpecs } from '../models/weight-names.js';
-import { fusedGroups } from '../sample/fused-adapter.js';
+import { fusedGroups, linearModules, weightSpecs } from '../models/weight-names.js';
 import { lossInputs, tokenLosses } from './loss.js';
 
 /** Which arrays the program trains. */

@@ -41,7 +41,6 @@ export class TrainingSession {
   readonly plan: ExecutionPlan;
   readonly moments = new Map<string, Moments>();
   readonly #base: BaseModel;
-  readonly #maxMemoryBytes: number;
   #spec: SessionSpec;
   #parameters: ReadonlyMap<string, Parameter>;
   #feeds: Feeds;
@@ -49,11 +48,9 @@ export class TrainingSession {
   #step = 0;
   #hasTrained = false;
 
-  /** @param maxMemoryBytes above which a pass is refused */
-  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan, maxMemoryBytes = Number.POSITIVE_INFINITY) {
+  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan) {
     this.plan = plan;
     this.#base = base;
-    this.#maxMemoryBytes = maxMemoryBytes;
     this.#spec = spec;
     this.#parameters = initialParameters(base, spec);
     this.#feeds = this.#makeFeeds();
@@ -114,14 +111,17 @@ export class TrainingSession {
     this.#gradient = undefined;
   }
 
-  /** Runs a pass. Gradients join the pending ones at the very end, so that a pass that fails or is cancelled leaves no trace. */
-  async *pass({ type, data, loss }: PassOperation): Slices<PassResult> {
+  /** Runs a pass; one that is predicted to need more than `maxMemoryBytes` is refused before any work. Gradients join the pending ones at the very end, so that a pass that fails or is cancelled leaves no trace. */
+  async *pass(
+    { type, data, loss }: PassOperation,
+    { maxMemoryBytes = Number.POSITIVE_INFINITY }: { readonly maxMemoryBytes?: number } = {},
+  ): Slices<PassResult> {
     checkData(data, loss, this.#base.config);
     const backward = type === 'forward-backward';
     const { config } = this.#base;
     const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(config) });
     const { training } = this.spec;
-    checkPassMemory(batches, { config, training, backward, maxMemoryBytes: this.#maxMemoryBytes });
+    checkPassMemory(batches, { config, training, backward, maxMemoryBytes });
     const program = await this.#base.program(trainedBy(this.spec), backward);
     const outputs = new Array<DatumOutput>(data.length);
     const gradient = new Map<string, Float32Array>();

@@ -1,15 +1,17 @@
 /**
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
- * train B S · decode B · generate B · grpo · start (connect to first token on the bundled model)
+ * train B S · decode B · generate B · snapshot EVERY_SECONDS · grpo · start (connect to first token on the bundled model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, PROMPT=64, NEW=64
  */
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';
 import { grpo, start } from './service-works.js';
+import { snapshot } from './session-works.js';
 
 const [work, ...numbers] = process.argv.slice(2);
-const [first = 8, second = 256] = numbers.map(Number);
+const given = numbers.map(Number);
+const [first = 8, second = 256] = given;
 const settings = settingsFrom(process.env);
 switch (work) {
   case 'train':
@@ -21,6 +23,9 @@ switch (work) {
   case 'generate':
     await generate(settings, first, { prefill: 'included' });
     break;
+  case 'snapshot':
+    await snapshot(settings, given[0] ?? 30);
+    break;
   case 'grpo':
     await grpo(settings);
     break;
@@ -28,5 +33,7 @@ switch (work) {
     await start(settings);
     break;
   default:
-    throw new Error(`work: expected train B S, decode B, generate B, grpo or start, got ${work ?? 'nothing'}`);
+    throw new Error(
+      `work: expected train B S, decode B, generate B, snapshot, grpo or start, got ${work ?? 'nothing'}`,
+    );
 }

@@ -65,8 +65,17 @@ export interface SavedFiles {
 }
 
 export interface SessionCounters {
+  /** Optimizer steps taken. */
   readonly step: number;
+  /** Passes whose gradients are in the pending one. */
   readonly pendingPasses: number;
+}
+
+/** What a snapshot stands for. */
+export interface SessionSnapshot extends SessionCounters {
+  /** As it was given: the engine doesn't look into it. */
+  readonly metadata: string;
+  readonly sizeBytes: number;
 }
 
 export interface Engine extends AsyncDisposable {
@@ -94,6 +103,22 @@ export interface Engine extends AsyncDisposable {
   saveState(session: string, options: { version: VersionId; directory: string } & CallOptions): Promise<SavedFiles>;
   /** Replaces weights (and moments and step, or clears them) and drops pending gradients. */
   loadState(session: string, options: { directory: string; loadOptimizer: boolean } & CallOptions): Promise<void>;
+
+  /**
+   * Writes all of a session (weights, moments, step, pending gradient) into `directory` as it is at the time of the call; the
+   * snapshot that was there is replaced when the new one is whole on the disk. Passes may be called while it is written.
+   *
+   * @throws `disk_full`, `cancelled`; the snapshot that was there is then untouched
+   */
+  snapshot(session: string, options: { directory: string; metadata?: string } & CallOptions): Promise<SessionSnapshot>;
+  /**
+   * Makes a session what the snapshot in `directory` says; it goes on bit for bit. The session was made from the same spec (but for
+   * its name) and plan. A restore that fails leaves it as it was.
+   *
+   * @throws `unknown_version` without a snapshot, `model_invalid` for one that is cut or damaged, `checkpoint_mismatch` for one of
+   *   another session or format
+   */
+  restore(session: string, options: { directory: string } & CallOptions): Promise<SessionSnapshot>;
 
   sample(request: SampleRequest, options?: CallOptions): Promise<SampleResult>;
   computeLogprobs(request: LogprobsRequest, options?: CallOptions): Promise<ComputeLogprobsResult>;

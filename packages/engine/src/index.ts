@@ -9,6 +9,7 @@ export type {
   SavedFiles,
   SessionCounters,
   SessionOptions,
+  SessionSnapshot,
 } from './engine.js';
 export { type AdapterWeights, adapterBaseModel, readAdapter, writeAdapter } from './formats/adapter.js';
 export { systemFreeBytes, writeFileAtomically, writeJsonAtomically } from './formats/atomic-file.js';
@@ -19,6 +20,7 @@ export type { ModelFiles, ModelSource, SourceFile } from './formats/model-source
 export { openModel, openModelFiles } from './formats/open-model.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
+export { readSnapshotInfo } from './formats/session-snapshot.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';
 export { defaultMaxMemoryBytes, machineMemoryBytes } from './machine-memory.js';
 export { defaultThreads } from './threads.js';

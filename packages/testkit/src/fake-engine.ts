@@ -16,6 +16,7 @@ import type {
   SamplerWeights,
   SavedFiles,
   SessionOptions,
+  SessionSnapshot,
 } from '@loopwright/engine';
 import {
   type AdamParams,
@@ -235,6 +236,37 @@ export class FakeEngine implements Engine {
         session.moment = numberIn(saved, 'moment');
         session.step = numberIn(saved, 'step');
       }
+    });
+  }
+
+  async snapshot(
+    name: string,
+    { directory, metadata = '', signal }: { directory: string; metadata?: string } & CallOptions,
+  ): Promise<SessionSnapshot> {
+    return this.#call('snapshot', name, signal === undefined ? {} : { signal }, async () => {
+      const { spec, ...state } = this.#session(name);
+      const text = JSON.stringify({ seed: spec.seed, metadata, ...state });
+      await writeDurably(join(directory, 'session.json'), text);
+      return { step: state.step, pendingPasses: state.pendingPasses, metadata, sizeBytes: text.length };
+    });
+  }
+
+  async restore(name: string, { directory, signal }: { directory: string } & CallOptions): Promise<SessionSnapshot> {
+    return this.#call('restore', name, signal === undefined ? {} : { signal }, async () => {
+      const session = this.#session(name);
+      const text = await readFile(join(directory, 'session.json'), 'utf8').catch(() => {
+        throw complaint({ code: 'unknown_version', field: 'directory', expected: 'a snapshot', got: 'none' });
+      });
+      const saved: unknown = JSON.parse(text);
+      const seed = numberIn(saved, 'seed');
+      if (seed !== session.spec.seed) {
+        const expected = `${session.spec.seed}`;
+        throw complaint({ code: 'checkpoint_mismatch', field: 'spec.seed', expected, got: `${seed}` });
+      }
+      for (const key of ['weights', 'moment', 'step', 'gradient', 'pendingPasses'] as const)
+        session[key] = numberIn(saved, key);
+      const { metadata } = saved as { metadata: string }; // true: snapshot wrote it
+      return { step: session.step, pendingPasses: session.pendingPasses, metadata, sizeBytes: text.length };
     });
   }
 

@@ -8,6 +8,8 @@ export type FakeMethod =
   | 'saveWeights'
   | 'saveState'
   | 'loadState'
+  | 'snapshot'
+  | 'restore'
   | 'sample'
   | 'computeLogprobs'
   | 'loadSampler';

@@ -321,10 +321,11 @@ describe('writing', () => {
     const path = join(directory.path, 'out.safetensors');
     await writeSafetensors(path, [{ name: 'old', shape: [6], data: values }]);
     let calls = 0;
-    const full = writeSafetensors(path, [{ name: 'new', shape: [6], data: values }], {
-      writeBytes: async (handle, bytes) => {
+    const made = ['new', 'newer'].map((name) => ({ name, shape: [6], data: async () => values }));
+    const full = writeSafetensors(path, made, {
+      writeBytes: async (handle, parts) => {
         if (++calls > 1) throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
-        await handle.write(bytes);
+        await handle.writev([...parts]);
       },
     });
     expect(await rejection(full)).toMatchObject({ code: 'disk_full', details: { field: path, got: 'ENOSPC' } });

@@ -14,6 +14,7 @@ import {
   openForReading,
   readFully,
   readHalves,
+  readPartsFully,
   showName as show,
   valuesFor,
 } from './source-file.js';
@@ -156,6 +157,23 @@ export class SafetensorsFile implements AsyncDisposable {
     }
   }
 
+  /**
+   * Values of all tensors by name, in the order of the file, read in few calls: for files of our own with thousands of small tensors.
+   *
+   * @throws `model_invalid` for other dtypes or when the file has become shorter, `disposed` after closing
+   */
+  async readAllFloat32({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Map<string, Float32Array>> {
+    const values = new Map<string, Float32Array>();
+    for (const { name, dtype, shape } of this.tensors.values()) {
+      if (dtype !== 'F32') throw invalid(this.path, show(name), 'F32 values', dtype);
+      values.set(name, new Float32Array(elementCount(shape)));
+    }
+    // Tensors fill the file to its end, in the order of the map: parseSafetensorsHeader made sure.
+    const start = Math.min(...[...this.tensors.values()].map(({ offset }) => offset));
+    await readPartsFully(this.#open(), [...values.values()].map(bytesOf), start, { path: this.path, signal });
+    return values;
+  }
+
   /** A tensor's values as int32. @throws `model_invalid` when it is neither I64 nor I32, or a value does not fit */
   async readInt32(name: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Int32Array> {
     const info = this.info(name);
@@ -245,7 +263,7 @@ export async function writeSafetensors(
   await writeFileAtomically(
     path,
     async (append) => {
-      await append(head);
+      let ready: Uint8Array[] = [head];
       for (const { name, shape, data } of list) {
         const values = typeof data === 'function' ? await data() : data;
         if (values.length !== elementCount(shape)) {
@@ -255,8 +273,13 @@ export async function writeSafetensors(
             got: `${values.length}`,
           });
         }
-        await append(bytesOf(values));
+        ready.push(bytesOf(values));
+        if (typeof data !== 'function') continue;
+        // It may be gone when the next one is made.
+        await append(ready);
+        ready = [];
       }
+      await append(ready);
     },
     { ...options, sizeBytes: head.byteLength + end },
   );

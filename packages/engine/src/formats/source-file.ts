@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
-import { errorCode, ioChunkBytes, throwIfCancelled } from './atomic-file.js';
+import { chunks, errorCode, ioChunkBytes, rest, throwIfCancelled } from './atomic-file.js';
 import { widenBfloat16, widenFloat16 } from './numbers.js';
 
 /** Opens a file of this format. @throws `model_invalid` when there is none, or it can't be read */
@@ -32,6 +32,26 @@ export async function readFully(
     const { bytesRead } = await handle.read(bytes, done, length, position + done);
     if (bytesRead === 0) throw cutFile(path, 'the values', position + bytes.byteLength, position + done);
     done += bytesRead;
+  }
+}
+
+/** Fills the parts one after the other from `position` of the file, in few calls. @throws `model_invalid` when the file ends before */
+export async function readPartsFully(
+  handle: FileHandle,
+  parts: readonly Uint8Array[],
+  position: number,
+  { path, signal }: { readonly path: string; readonly signal?: AbortSignal | undefined },
+): Promise<void> {
+  const end = parts.reduce((sum, { byteLength }) => sum + byteLength, position);
+  let at = position;
+  for (const chunk of chunks(parts)) {
+    for (let left = chunk; left.length > 0; ) {
+      throwIfCancelled(signal, path);
+      const { bytesRead } = await handle.readv(left, at);
+      if (bytesRead === 0) throw cutFile(path, 'the values', end, at);
+      at += bytesRead;
+      left = rest(left, bytesRead);
+    }
   }
 }
 

@@ -105,13 +105,16 @@ export async function loadSession(
       : await readModelValues(base, { directory, signal });
   const state = loadOptimizer ? await readOptimizerState(directory, { parameters: shapes, ...options }) : undefined;
   signal?.throwIfAborted();
-  if (training !== undefined) session.reshape(training);
-  session.restore({
-    values,
+  session.become({
+    training,
     step: state?.step ?? 0,
+    pendingPasses: 0,
+    hasTrained: session.hasTrained,
+    values,
     moments: new Map(
       [...(state?.moments ?? [])].map(([name, { expAvg, expAvgSq }]) => [name, { m: expAvg, v: expAvgSq }]),
     ),
+    gradient: undefined,
   });
 }
 
@@ -123,8 +126,8 @@ interface ReadOptions {
 interface LoadedValues {
   readonly values: ReadonlyMap<string, Float32Array>;
   readonly shapes: ReadonlyMap<string, readonly number[]>;
-  /** What the session becomes, where it takes the shape of what it loads. */
-  readonly training?: TrainingSpec;
+  /** What the session trains from now on: it may take the shape of what it loads. */
+  readonly training: TrainingSpec;
 }
 
 async function readAdapterValues(
@@ -151,7 +154,7 @@ async function readAdapterValues(
   return {
     values,
     shapes,
-    ...(isSame ? {} : { training: { type: 'lora', rank, alpha: scale * rank, targetModules } }),
+    training: isSame ? own : { type: 'lora', rank, alpha: scale * rank, targetModules },
   };
 }
 
@@ -189,5 +192,5 @@ async function readModelValues(base: BaseModel, { directory, signal }: ReadOptio
   }
   const values = new Map<string, Float32Array>();
   for (const { name } of model.specs) values.set(name, await model.read(name, options));
-  return { values, shapes: base.shapes };
+  return { values, shapes: base.shapes, training: { type: 'full' } };
 }

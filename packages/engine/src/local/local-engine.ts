@@ -23,6 +23,7 @@ import type {
   SamplerWeights,
   SavedFiles,
   SessionOptions,
+  SessionSnapshot,
 } from '../engine.js';
 import { loadModelTokenizer } from '../formats/model-tokenizer.js';
 import { openModel } from '../formats/open-model.js';
@@ -45,6 +46,7 @@ import { executionPlan, type PlanOptions } from './plan.js';
 import type { SamplerEvent } from './sample/events.js';
 import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
+import { restoreSession, snapshotSession } from './session-snapshots.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
 import { checkIds } from './train/check-data.js';
 import { fingerprintSlices } from './train/fingerprint.js';
@@ -133,7 +135,7 @@ export class LocalEngine implements Engine {
     }
     checkSpec(spec);
     const fixed = plan ?? this.#newPlan(spec);
-    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, fixed));
+    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, { plan: fixed }));
     return fixed;
   }
 
@@ -168,7 +170,9 @@ export class LocalEngine implements Engine {
   }
 
   async optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
-    return this.#loop.submit(fingerprintedStep(this.#session(session), adam), { ...options, cancellable: false });
+    const trained = this.#session(session);
+    await trained.unread();
+    return this.#loop.submit(fingerprintedStep(trained, adam), { ...options, cancellable: false });
   }
 
   async clearGradient(session: string): Promise<void> {
@@ -209,6 +213,21 @@ export class LocalEngine implements Engine {
     const session = this.#session(name);
     signal?.throwIfAborted();
     await loadSession(session, this.#base, { directory, loadOptimizer, ...(signal ? { signal } : {}) });
+  }
+
+  async snapshot(
+    name: string,
+    { directory, metadata = '', signal }: { directory: string; metadata?: string } & CallOptions,
+  ): Promise<SessionSnapshot> {
+    const session = this.#session(name);
+    signal?.throwIfAborted();
+    return snapshotSession(session, { directory, metadata, ...(signal ? { signal } : {}) });
+  }
+
+  async restore(name: string, { directory, signal }: { directory: string } & CallOptions): Promise<SessionSnapshot> {
+    const session = this.#session(name);
+    signal?.throwIfAborted();
+    return restoreSession(session, { directory, ...(signal ? { signal } : {}) });
   }
 
   async sample({ weights, ...spec }: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {

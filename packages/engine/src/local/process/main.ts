@@ -1,7 +1,7 @@
 /** Entry of the engine's process: loads one model and answers calls until its parent goes away. */
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
 import { LocalEngine } from '../local-engine.js';
-import type { FromEngine, ToEngine } from './messages.js';
+import { type FromEngine, isFileMethod, type ToEngine } from './messages.js';
 import type { EngineProcessConfig } from './spawn.js';
 
 const send = (message: FromEngine, sent: () => void = () => undefined) => {
@@ -37,10 +37,7 @@ async function call({ id, method, args, progress, repeat }: Extract<ToEngine, { 
       ...(repeat ? { isRepeat: true } : {}),
       ...(progress ? { onProgress: (done: number) => send({ type: 'progress', id, done }) } : {}),
     };
-    const merged =
-      method === 'saveWeights' || method === 'saveState' || method === 'loadState'
-        ? [args[0], { ...(args[1] as object), ...options }]
-        : [...args, options];
+    const merged = isFileMethod(method) ? [args[0], { ...(args[1] as object), ...options }] : [...args, options];
     const value = await (engine[method] as (...all: unknown[]) => Promise<unknown>).apply(engine, merged); // true: names and arguments come from spawn.ts
     send({ type: 'result', id, value });
   } catch (error) {

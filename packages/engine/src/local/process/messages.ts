@@ -13,11 +13,17 @@ export const engineMethods = [
   'saveWeights',
   'saveState',
   'loadState',
+  'snapshot',
+  'restore',
   'sample',
   'computeLogprobs',
   'loadSampler',
 ] as const satisfies readonly (keyof Engine)[];
 export type EngineMethod = (typeof engineMethods)[number];
+
+/** Those whose second argument are both their own options and those of every call. */
+const fileMethods: readonly EngineMethod[] = ['saveWeights', 'saveState', 'loadState', 'snapshot', 'restore'];
+export const isFileMethod = (method: EngineMethod): boolean => fileMethods.includes(method);
 
 export type ToEngine =
   | {

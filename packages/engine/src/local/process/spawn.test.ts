@@ -174,6 +174,24 @@ describe('an engine in a process of its own', () => {
     expect(spawned.exits).toEqual([]);
   });
 
+  it('goes on from the snapshot of a process that was killed, bit for bit', async () => {
+    await using first = await spawnTiny();
+    const plan = await first.engine.createSession(spec);
+    await first.engine.pass('s', pass);
+    const directory = path.join(first.temporary.path, 'snapshot');
+    const taken = await first.engine.snapshot('s', { directory, metadata: 'operation 1' });
+    await first.engine.pass('s', pass);
+    const { weightsFingerprint } = await first.engine.optimStep('s', adam);
+    for (const pid of await childPids(first.temporary.path)) process.kill(pid, 'SIGKILL');
+    await first.exited;
+    await using second = await spawnTiny();
+    await second.engine.createSession(spec, { plan });
+    expect(await second.engine.restore('s', { directory })).toEqual(taken);
+    expect(taken).toMatchObject({ step: 0, pendingPasses: 1, metadata: 'operation 1' });
+    await second.engine.pass('s', pass);
+    expect((await second.engine.optimStep('s', adam)).weightsFingerprint).toBe(weightsFingerprint);
+  });
+
   it('that is killed fails every call, says so once, and refuses later ones', async () => {
     await using spawned = await spawnTiny();
     const { engine } = spawned;

@@ -175,6 +175,19 @@ class EngineProcess implements Engine {
     });
   }
 
+  /** Options of a call that takes its own and those of every call together: the latter stay on this side. */
+  #callWithFiles<T>(
+    method: EngineMethod,
+    session: string,
+    { signal, onProgress, isRepeat, ...rest }: CallOptions & object,
+  ): Promise<T> {
+    return this.#call(method, [session, rest], {
+      ...(signal ? { signal } : {}),
+      ...(onProgress ? { onProgress } : {}),
+      ...(isRepeat ? { isRepeat } : {}),
+    });
+  }
+
   #send(message: ToEngine): void {
     if (this.#child.connected) this.#child.send(message, () => undefined);
   }
@@ -184,15 +197,11 @@ class EngineProcess implements Engine {
   pass: Engine['pass'] = (session, operation, options) => this.#call('pass', [session, operation], options);
   optimStep: Engine['optimStep'] = (session, adam, options) => this.#call('optimStep', [session, adam], options);
   clearGradient: Engine['clearGradient'] = (session) => this.#call('clearGradient', [session]);
-  saveWeights: Engine['saveWeights'] = (session, { signal, onProgress, ...rest }) =>
-    this.#call('saveWeights', [session, rest], {
-      ...(signal ? { signal } : {}),
-      ...(onProgress ? { onProgress } : {}),
-    });
-  saveState: Engine['saveState'] = (session, { signal, onProgress, ...rest }) =>
-    this.#call('saveState', [session, rest], { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}) });
-  loadState: Engine['loadState'] = (session, { signal, onProgress, ...rest }) =>
-    this.#call('loadState', [session, rest], { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}) });
+  saveWeights: Engine['saveWeights'] = (session, options) => this.#callWithFiles('saveWeights', session, options);
+  saveState: Engine['saveState'] = (session, options) => this.#callWithFiles('saveState', session, options);
+  loadState: Engine['loadState'] = (session, options) => this.#callWithFiles('loadState', session, options);
+  snapshot: Engine['snapshot'] = (session, options) => this.#callWithFiles('snapshot', session, options);
+  restore: Engine['restore'] = (session, options) => this.#callWithFiles('restore', session, options);
   sample: Engine['sample'] = (request, options) => this.#call('sample', [request], options);
   computeLogprobs: Engine['computeLogprobs'] = (request, options) => this.#call('computeLogprobs', [request], options);
   loadSampler: Engine['loadSampler'] = (weights, options) => this.#call('loadSampler', [weights], options);

@@ -15,7 +15,7 @@ export function newSession(
   { training = lora, plan = {} }: { training?: typeof lora | { type: 'full' }; plan?: Partial<ExecutionPlan> } = {},
 ): TrainingSession {
   const full = { ...executionPlan(base.config, { threads: 1, training: training.type }), ...plan };
-  return new TrainingSession(base, { name: 's', baseModel: base.card.id, training, seed: 1 }, full);
+  return new TrainingSession(base, { name: 's', baseModel: base.card.id, training, seed: 1 }, { plan: full });
 }
 
 /** A session that starts from a fixture's adapter. */

@@ -1,44 +1,99 @@
 /** The arrays that a session trains, by the names under which the training program takes them. */
-import type { SessionSpec } from '@loopwright/protocol';
+import { complaint, type LoopwrightError, type SessionSpec, type TrainingSpec } from '@loopwright/protocol';
 import { initialA } from '../adapters/initialize.js';
 import type { BaseModel } from '../base-model.js';
 import { linearModules } from '../models/weight-names.js';
+import type { SessionState } from './session-state.js';
 import { adapterInput, type Trained } from './training-graph.js';
 
-export interface Parameter {
+export interface ParameterSpec {
   readonly name: string;
   readonly shape: readonly number[];
-  readonly values: Float32Array;
   /** B of an adapter, which LoRA+ steps at its own rate. */
   readonly isLoraB: boolean;
+}
+
+export interface Parameter extends ParameterSpec {
+  readonly values: Float32Array;
 }
 
 export function trainedBy({ training }: SessionSpec): Trained {
   return training.type === 'lora' ? { type: 'lora', targetModules: training.targetModules } : { type: 'full' };
 }
 
-export function initialParameters(base: BaseModel, { training, seed }: SessionSpec): Map<string, Parameter> {
-  const parameters = new Map<string, Parameter>();
-  const put = (parameter: Parameter) => parameters.set(parameter.name, parameter);
+interface NewParameter extends ParameterSpec {
+  /** A new array of what it starts from. */
+  readonly initial: (seed: number) => Float32Array;
+}
+
+/** In the order in which a step goes through them. */
+function newParameters(base: BaseModel, training: TrainingSpec): NewParameter[] {
   if (training.type === 'full') {
-    for (const [name, shape] of base.shapes)
-      put({ name, shape, values: base.weights.get(name)!.slice(), isLoraB: false });
-    return parameters;
+    return [...base.shapes].map(([name, shape]) => {
+      return { name, shape, isLoraB: false, initial: () => base.weights.get(name)!.slice() };
+    });
   }
   const { rank } = training;
-  for (const { key, inFeatures, outFeatures } of linearModules(base.config, training.targetModules)) {
-    put({
+  return linearModules(base.config, training.targetModules).flatMap(({ key, inFeatures, outFeatures }) => [
+    {
       name: adapterInput(key, 'A'),
       shape: [rank, inFeatures],
-      values: initialA({ seed, key, rank, inFeatures }),
       isLoraB: false,
-    });
-    put({
+      initial: (seed) => initialA({ seed, key, rank, inFeatures }),
+    },
+    {
       name: adapterInput(key, 'B'),
       shape: [outFeatures, rank],
-      values: new Float32Array(outFeatures * rank),
       isLoraB: true,
-    });
-  }
+      initial: () => new Float32Array(outFeatures * rank),
+    },
+  ]);
+}
+
+export function initialParameters(base: BaseModel, { training, seed }: SessionSpec): Map<string, Parameter> {
+  return parametersWith(newParameters(base, training), ({ initial }) => initial(seed));
+}
+
+/**
+ * The parameters of a session with the arrays of a state.
+ *
+ * @throws `checkpoint_mismatch` when arrays of the state are missing, of another length, or of no parameter
+ */
+export function parametersFrom(
+  base: BaseModel,
+  training: TrainingSpec,
+  { values, moments, gradient }: Pick<SessionState, 'values' | 'moments' | 'gradient'>,
+): Map<string, Parameter> {
+  const parameters = parametersWith(
+    newParameters(base, training),
+    ({ name }) => values.get(name) ?? new Float32Array(),
+  );
+  const fits = (name: string, data: Float32Array) =>
+    data.length === parameters.get(name)?.shape.reduce((a, b) => a * b, 1);
+  for (const { name, values } of parameters.values()) if (!fits(name, values)) throw misfit(name);
+  for (const name of values.keys()) if (!parameters.has(name)) throw misfit(name);
+  for (const [name, { m, v }] of moments) if (!fits(name, m) || !fits(name, v)) throw misfit(name);
+  for (const [name, data] of gradient ?? []) if (!fits(name, data)) throw misfit(name);
   return parameters;
+}
+
+function misfit(name: string): LoopwrightError {
+  return complaint({
+    code: 'checkpoint_mismatch',
+    field: name.slice(0, 120),
+    expected: 'the arrays that the session trains, each of its size',
+    got: 'one that is missing, of another size, or of another session',
+  });
+}
+
+function parametersWith(
+  specs: readonly NewParameter[],
+  valuesFor: (spec: NewParameter) => Float32Array,
+): Map<string, Parameter> {
+  return new Map(
+    specs.map((spec) => {
+      const { name, shape, isLoraB } = spec;
+      return [name, { name, shape, isLoraB, values: valuesFor(spec) }];
+    }),
+  );
 }

@@ -9,7 +9,6 @@ import {
   type PassOperation,
   type PassResult,
   type SessionSpec,
-  type TrainingSpec,
 } from '@loopwright/protocol';
 import type { ExecutionPlan } from '../../engine.js';
 import type { BaseModel, TrainingProgram } from '../base-model.js';
@@ -23,37 +22,39 @@ import { lossScalars } from './loss.js';
 import { RatioStatistics } from './metrics.js';
 import { fillBatch, type MicroBatch, planMicroBatches } from './micro-batch.js';
 import { branchStarts } from './packed-row.js';
-import { initialParameters, type Parameter, trainedBy } from './parameters.js';
+import { initialParameters, type Parameter, parametersFrom, trainedBy } from './parameters.js';
+import type { SessionState } from './session-state.js';
 import { embeddedRows, gradientOf } from './training-graph.js';
 
 const embeddingName = 'model.embed_tokens.weight';
 /** Array elements that one slice of an optimizer step updates: some tens of milliseconds. */
 const elementsPerSlice = 4_000_000;
 
-export interface TrainedState {
-  readonly values: ReadonlyMap<string, Float32Array>;
-  readonly step: number;
-  /** Empty for a fresh optimizer. */
-  readonly moments: ReadonlyMap<string, Moments>;
-}
-
 export class TrainingSession {
+  /** What it was made from. */
+  readonly created: SessionSpec;
   readonly plan: ExecutionPlan;
-  readonly moments = new Map<string, Moments>();
   readonly #base: BaseModel;
   #spec: SessionSpec;
   #parameters: ReadonlyMap<string, Parameter>;
   #feeds: Feeds;
+  #moments = new Map<string, Moments>();
   #gradient: Map<string, Float32Array> | undefined;
+  #pendingPasses = 0;
   #step = 0;
   #hasTrained = false;
+  /** Of those who read the arrays while other calls go on. */
+  readonly #reads = new Set<Promise<unknown>>();
 
-  constructor(base: BaseModel, spec: SessionSpec, plan: ExecutionPlan) {
+  /** @param state of an earlier incarnation, whose arrays it takes over; absent for a new session */
+  constructor(base: BaseModel, spec: SessionSpec, { plan, state }: { plan: ExecutionPlan; state?: SessionState }) {
+    this.created = spec;
     this.plan = plan;
     this.#base = base;
     this.#spec = spec;
-    this.#parameters = initialParameters(base, spec);
+    this.#parameters = state === undefined ? initialParameters(base, spec) : new Map();
     this.#feeds = this.#makeFeeds();
+    if (state !== undefined) this.become(state);
   }
 
   get spec(): SessionSpec {
@@ -84,22 +85,57 @@ export class TrainingSession {
     return feeds;
   }
 
-  /** Starts anew with arrays of another shape; only for a session that has not trained. */
-  reshape(training: TrainingSpec): void {
-    if (this.#hasTrained) throw new Error('a session that has trained keeps its shape');
-    this.#spec = { ...this.#spec, training };
-    this.#parameters = initialParameters(this.#base, this.#spec);
-    this.#feeds = this.#makeFeeds();
-    this.moments.clear();
+  get moments(): ReadonlyMap<string, Moments> {
+    return this.#moments;
   }
 
-  /** Takes over weights and optimizer state, and drops the pending gradient. */
-  restore({ values, step, moments }: TrainedState): void {
-    for (const [name, parameter] of this.#parameters) parameter.values.set(values.get(name)!);
-    this.moments.clear();
-    for (const [name, moment] of moments) this.moments.set(name, moment);
+  /** Passes whose gradients are in the pending one. */
+  get pendingPasses(): number {
+    return this.#pendingPasses;
+  }
+
+  /** Everything that the session is now. The arrays are its own: see `reading`. */
+  get state(): SessionState {
+    return {
+      training: this.#spec.training,
+      step: this.#step,
+      pendingPasses: this.#pendingPasses,
+      hasTrained: this.#hasTrained,
+      values: new Map([...this.#parameters.values()].map(({ name, values }) => [name, values])),
+      moments: new Map(this.#moments),
+      gradient: this.#gradient === undefined ? undefined : new Map(this.#gradient),
+    };
+  }
+
+  /**
+   * Becomes what the state says, whose arrays belong to the session from now on; whoever reads the old ones may go on.
+   *
+   * @throws `checkpoint_mismatch` for arrays that are missing or of another length; the session is then as it was
+   */
+  become({ training, step, pendingPasses, hasTrained, values, moments, gradient }: SessionState): void {
+    const parameters = parametersFrom(this.#base, training, { values, moments, gradient });
+    this.#spec = { ...this.#spec, training };
+    this.#parameters = parameters;
+    this.#feeds = this.#makeFeeds();
+    this.#moments = new Map(moments);
+    this.#gradient = gradient === undefined ? undefined : new Map(gradient);
+    this.#pendingPasses = pendingPasses;
     this.#step = step;
-    this.#gradient = undefined;
+    this.#hasTrained = hasTrained;
+  }
+
+  /** Reads the arrays as they are now while passes go on; steps are to wait for `unread`, since they change arrays in place. */
+  reading<T>(work: (state: SessionState) => Promise<T>): Promise<T> {
+    const result = work(this.state);
+    const end = () => void this.#reads.delete(ended);
+    const ended: Promise<void> = result.then(end, end);
+    this.#reads.add(ended);
+    return result;
+  }
+
+  /** Resolves when nobody reads the arrays. */
+  async unread(): Promise<void> {
+    while (this.#reads.size > 0) await Promise.all(this.#reads);
   }
 
   /** The pending gradient by parameter; undefined when there is none. */
@@ -109,6 +145,7 @@ export class TrainingSession {
 
   clearGradient(): void {
     this.#gradient = undefined;
+    this.#pendingPasses = 0;
   }
 
   /** Runs a pass; one that is predicted to need more than `maxMemoryBytes` is refused before any work. Gradients join the pending ones at the very end, so that a pass that fails or is cancelled leaves no trace. */
@@ -210,8 +247,15 @@ export class TrainingSession {
 
   #addGradient(gradient: Map<string, Float32Array>): void {
     this.#hasTrained = true;
-    if (this.#gradient === undefined) this.#gradient = gradient;
-    else for (const [name, values] of gradient) addInto(this.#gradient, name, values);
+    this.#pendingPasses++;
+    if (this.#gradient === undefined) {
+      this.#gradient = gradient;
+      return;
+    }
+    // Somebody may be reading the sums of the passes before this one.
+    if (this.#reads.size > 0)
+      this.#gradient = new Map([...this.#gradient].map(([name, values]) => [name, values.slice()]));
+    for (const [name, values] of gradient) addInto(this.#gradient, name, values);
   }
 
   #result(
@@ -260,13 +304,13 @@ export class TrainingSession {
     this.#hasTrained = true;
     const step = this.#step + 1;
     // From here on the step is not cancellable: it is done whole, in slices that let others in.
-    this.#gradient = undefined;
+    this.clearGradient();
     let [sinceYield, done] = [0, 0];
     for (const { name, values, isLoraB } of this.parameters.values()) {
-      let moments = this.moments.get(name);
+      let moments = this.#moments.get(name);
       if (moments === undefined) {
         moments = { m: new Float32Array(values.length), v: new Float32Array(values.length) };
-        this.moments.set(name, moments);
+        this.#moments.set(name, moments);
       }
       const learningRate = isLoraB ? adam.learningRate * adam.loraPlusLrRatio : adam.learningRate;
       adamUpdate(values, gradient?.get(name), moments, { ...adam, learningRate, step, gradientScale });

@@ -37,9 +37,17 @@ export interface Node {
   readonly outputs: readonly Value[];
 }
 
+/** Nodes from place `start` to place `end` (excluded): what they make is not kept for a backward pass. Regions lie in each other or apart. */
+export interface Region {
+  readonly start: number;
+  readonly end: number;
+}
+
 export class Graph {
   readonly inputs: Value[] = [];
   readonly nodes: Node[] = [];
+  /** Inner ones before outer ones. */
+  readonly regions: Region[] = [];
   #nextId = 0;
   readonly #scalars = new Map<string, Value>();
 
@@ -94,6 +102,14 @@ export class Graph {
     });
     this.nodes.push(node);
     return outputs;
+  }
+
+  /** Makes a region of the nodes that `build` adds; see `recompute`. */
+  region<T>(build: () => T): T {
+    const start = this.nodes.length;
+    const result = build();
+    if (this.nodes.length > start) this.regions.push({ start, end: this.nodes.length });
+    return result;
   }
 
   #value(type: ValueType, source: Source): Value {

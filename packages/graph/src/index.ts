@@ -1,7 +1,7 @@
 /** Array programs with symbolic shapes and reverse-mode differentiation, compiled to ONNX. */
 export { compile, optimize } from './compile.js';
 export { gradients, type Seed } from './gradients.js';
-export type { Attributes, DType, Node, Value, ValueType } from './graph.js';
+export type { Attributes, DType, Node, Region, Value, ValueType } from './graph.js';
 export { Graph, scalarOf } from './graph.js';
 export type { LoweredProgram, LowerOptions } from './onnx/lowering.js';
 export { lower } from './onnx/lowering.js';
@@ -43,7 +43,9 @@ export { stopGradient } from './ops/stop-gradient.js';
 export { sub } from './ops/sub.js';
 export { topK } from './ops/top-k.js';
 export { transpose } from './ops/transpose.js';
+export { waitFor } from './ops/wait-for.js';
 export { where } from './ops/where.js';
 export { type Program, program } from './program.js';
+export { recompute } from './recompute.js';
 export type { Dim, Shape } from './shape.js';
 export { product, staticDim } from './shape.js';

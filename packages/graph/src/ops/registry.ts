@@ -37,6 +37,7 @@ import { StopGradient } from './stop-gradient.js';
 import { Sub } from './sub.js';
 import { TopK } from './top-k.js';
 import { Transpose } from './transpose.js';
+import { WaitFor } from './wait-for.js';
 import { Where } from './where.js';
 
 /** Names; kept apart from the table so that its type does not depend on itself. */
@@ -78,6 +79,7 @@ export type OpName =
   | 'Sub'
   | 'TopK'
   | 'Transpose'
+  | 'WaitFor'
   | 'Where';
 
 export const opTable: Readonly<Record<OpName, OpDefinition>> = {
@@ -118,5 +120,6 @@ export const opTable: Readonly<Record<OpName, OpDefinition>> = {
   Sub,
   TopK,
   Transpose,
+  WaitFor,
   Where,
 };

@@ -115,6 +115,7 @@ const references: Readonly<Record<OpName, Reference>> = {
   LessOrEqual: elementwise((a, b) => (a! <= b! ? 1 : 0), 'bool'),
   Where: choose,
   StopGradient: (call) => [operand(call, 0)],
+  WaitFor: (call) => [operand(call, 0)],
   QuickGelu: (call) => elementwise((a) => a! * sigma(Number(call.attributes.alpha) * a!))(call),
 
   Cast: (call) => {

@@ -40,6 +40,7 @@ test.each([
   [['demo', '--steps', '0'], /'0' is invalid. Expected a whole number from 1 to 10000/],
   [['serve', '--port', '99999'], /whole number from 0 to 65535/],
   [['serve', '--max-memory', '6'], /Expected a size in MB, GB, MiB or GiB/],
+  [['serve', '--swap-after', 'never'], /whole number from 0 to 10000/],
   [['serve', '--model', 'no-equals-sign'], /Expected id=directory/],
   [['serve', '--modle', 'a=b'], /Did you mean --model/],
   [['new', 'a', 'b'], /too many arguments/],

@@ -110,6 +110,13 @@ describe('startServer', () => {
     });
   });
 
+  it.each([-1, Number.NaN, 2 ** 31])('refuses to put sessions on the disk after %s ms', async (swapAfterMs) => {
+    await expect(startServer({ ...base(), swapAfterMs })).rejects.toMatchObject({
+      code: 'invalid_argument',
+      details: { field: 'swapAfterMs' },
+    });
+  });
+
   it('refuses a key that is short', async () => {
     await expect(startServer({ ...base(), apiKey: 'short' })).rejects.toMatchObject({ details: { field: 'apiKey' } });
   });

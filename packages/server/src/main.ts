@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
-import { defaultMaxMemoryBytes, defaultThreads } from '@loopwright/engine';
+import { defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
@@ -54,6 +54,11 @@ export interface ServerOptions {
    * Micro-batches of new sessions are made to fit it, and what is predicted to need more is refused with `memory_limit_exceeded`.
    */
   readonly maxMemoryBytes?: number;
+  /**
+   * Sessions that had no work for so long are put on the disk (in `swap` of the cache folder) until their next operation, which then
+   * takes a moment longer; 10 minutes by default, null keeps all in memory.
+   */
+  readonly swapAfterMs?: number | null;
   /** Silent by default. */
   readonly logger?: Logger;
   /** Whether sessions may name a model directory instead of an id. True by default without a key, false with one. */
@@ -99,7 +104,7 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * Starts a server.
  *
- * @throws `port_in_use`; `invalid_argument` (host without key, models, memory limit); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
+ * @throws `port_in_use`; `invalid_argument` (host without key, models, memory limit, time until a swap); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
@@ -147,9 +152,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     cacheDirectory = join(dataDir, 'cache'),
     threads = defaultThreads(),
     maxMemoryBytes = defaultMaxMemoryBytes(),
+    swapAfterMs = defaultSwapAfterMs,
   } = options;
   checkMemoryLimit(maxMemoryBytes);
-  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes }) } = options;
+  checkSwapAfter(swapAfterMs);
+  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, swapAfterMs, logger }) } = options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
@@ -230,6 +237,15 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     lock.release();
     throw error;
   }
+}
+
+/** The longest that a timer waits. */
+const maxSwapAfterMs = 2 ** 31 - 1;
+
+function checkSwapAfter(swapAfterMs: number | null): void {
+  if (swapAfterMs === null || (swapAfterMs >= 0 && swapAfterMs <= maxSwapAfterMs)) return;
+  const [expected, remedy] = [`milliseconds from 0 to ${maxSwapAfterMs}`, 'give null to keep all sessions in memory'];
+  throw complaint({ field: 'swapAfterMs', expected, got: String(swapAfterMs), remedy });
 }
 
 function checkMemoryLimit(maxMemoryBytes: number): void {

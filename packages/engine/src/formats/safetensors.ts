@@ -80,10 +80,12 @@ export class SafetensorsFile implements AsyncDisposable {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   readonly metadata: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
   #handle: FileHandle | undefined;
 
-  private constructor(path: string, header: SafetensorsHeader, handle: FileHandle) {
+  private constructor(path: string, header: SafetensorsHeader, handle: FileHandle, sizeBytes: number) {
     this.path = path;
+    this.sizeBytes = sizeBytes;
     this.tensors = header.tensors;
     this.metadata = header.metadata;
     this.#handle = handle;
@@ -110,7 +112,7 @@ export class SafetensorsFile implements AsyncDisposable {
       if (size < headerEnd) throw cut(path, 'the header', headerEnd, size);
       const header = new Uint8Array(Number(headerSize));
       await readFully(handle, header, 8, { path, signal });
-      return new SafetensorsFile(path, parseSafetensorsHeader(header, { path, fileBytes: size }), handle);
+      return new SafetensorsFile(path, parseSafetensorsHeader(header, { path, fileBytes: size }), handle, size);
     } catch (error) {
       await handle.close();
       throw error;

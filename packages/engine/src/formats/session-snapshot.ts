@@ -51,7 +51,7 @@ export async function writeSessionSnapshot(
   }
   const metadata = { loopwright_session_snapshot: formatVersion, description, digest };
   await writeSafetensors(path, tensors, { ...options, metadata });
-  return toSnapshot(facts, path);
+  return toSnapshot(facts, (await stat(path)).size);
 }
 
 /**
@@ -61,19 +61,37 @@ export async function writeSessionSnapshot(
  * @throws `unknown_version` where there is none; `model_invalid` for a file that is cut or damaged; `checkpoint_mismatch` for one of
  *   another format version, or of a session that was made from other things than `origin`
  */
-export async function readSessionSnapshot(
-  directory: string,
-  { origin, signal }: { readonly origin: SnapshotOrigin; readonly signal?: AbortSignal },
-): Promise<{ readonly facts: SnapshotFacts; readonly tensors: Map<string, Float32Array>; readonly sizeBytes: number }> {
-  const options = signal === undefined ? {} : { signal };
-  await using file = await open(directory, options);
+export async function readSessionSnapshot(directory: string, options: ReadSnapshotOptions): Promise<ReadSnapshot> {
+  await using file = await openSessionSnapshot(
+    directory,
+    options.signal === undefined ? {} : { signal: options.signal },
+  );
+  return await readOpenSnapshot(file, options);
+}
+
+export interface ReadSnapshotOptions {
+  readonly origin: SnapshotOrigin;
+  readonly signal?: AbortSignal;
+}
+
+export interface ReadSnapshot {
+  readonly facts: SnapshotFacts;
+  readonly tensors: Map<string, Float32Array>;
+  readonly sizeBytes: number;
+}
+
+/** {@link readSessionSnapshot} of a file that is open already. */
+export async function readOpenSnapshot(
+  file: SafetensorsFile,
+  { origin, signal }: ReadSnapshotOptions,
+): Promise<ReadSnapshot> {
   const { description, facts, digest } = describedBy(file);
   requireOrigin(description, origin);
-  const tensors = await file.readAllFloat32(options);
+  const tensors = await file.readAllFloat32(signal === undefined ? {} : { signal });
   const arrays = [...tensors].map(([name, data]) => ({ name, data }));
   if ((await digestOf(file.metadata.description ?? '', arrays, signal)) !== digest)
     throw damaged('digest', 'that of what the file holds', 'another');
-  return { facts, tensors, sizeBytes: (await stat(file.path)).size };
+  return { facts, tensors, sizeBytes: file.sizeBytes };
 }
 
 /**
@@ -82,15 +100,19 @@ export async function readSessionSnapshot(
  * @throws as `restore` of Engine does for files that are missing, cut or of another format version
  */
 export async function readSnapshotInfo(directory: string): Promise<SessionSnapshot> {
-  await using file = await open(directory, {});
-  return toSnapshot(describedBy(file).facts, file.path);
+  await using file = await openSessionSnapshot(directory);
+  return toSnapshot(describedBy(file).facts, file.sizeBytes);
 }
 
-async function toSnapshot({ step, pendingPasses, metadata }: SnapshotFacts, path: string): Promise<SessionSnapshot> {
-  return { step, pendingPasses, metadata, sizeBytes: (await stat(path)).size };
+function toSnapshot({ step, pendingPasses, metadata }: SnapshotFacts, sizeBytes: number): SessionSnapshot {
+  return { step, pendingPasses, metadata, sizeBytes };
 }
 
-async function open(directory: string, options: { readonly signal?: AbortSignal }): Promise<SafetensorsFile> {
+/** The file of a snapshot, its header read. @throws `unknown_version` where there is none, `model_invalid` */
+export async function openSessionSnapshot(
+  directory: string,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<SafetensorsFile> {
   const path = join(directory, fileName);
   if ((await stat(path).catch(() => undefined)) === undefined) {
     throw complaint({

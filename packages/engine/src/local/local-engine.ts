@@ -1,5 +1,6 @@
 /** The embedded engine in this process: base model, training sessions, sampler, and the loop that gives them turns. */
 import { randomUUID } from 'node:crypto';
+import path from 'node:path';
 import {
   type AdamParams,
   asLoopwrightError,
@@ -29,6 +30,7 @@ import { loadModelTokenizer } from '../formats/model-tokenizer.js';
 import { openModel } from '../formats/open-model.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
 import { defaultMaxMemoryBytes } from '../machine-memory.js';
+import { defaultSwapAfterMs, type SwapEvent } from '../swap.js';
 import { BaseModel } from './base-model.js';
 import { checkSpec } from './check-spec.js';
 import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './checkpoint.js';
@@ -47,10 +49,12 @@ import type { SamplerEvent } from './sample/events.js';
 import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { restoreSession, snapshotSession } from './session-snapshots.js';
+import { type After, Sessions } from './sessions.js';
 import { type SliceEvent, SliceLoop, type Slices } from './slices.js';
+import { removeSwapLeftovers } from './swapped-session.js';
 import { checkIds } from './train/check-data.js';
 import { fingerprintSlices } from './train/fingerprint.js';
-import { TrainingSession } from './train/training-session.js';
+import type { TrainingSession } from './train/training-session.js';
 
 export interface LocalEngineOptions extends PlanOptions {
   /** Folder for float32 copies of weights, shared by all engines of a machine. */
@@ -64,6 +68,13 @@ export interface LocalEngineOptions extends PlanOptions {
   readonly maxMemoryBytes?: number;
   /** Memory for keys and values of rows that are decoded together; 2 GiB, or an eighth of `maxMemoryBytes`. An eighth as much again is for prompts used lately. */
   readonly maxCacheBytes?: number;
+  /** A session that had no work for so long is put on the disk until its next call, which shows in time alone; 10 minutes, null for never. */
+  readonly swapAfterMs?: number | null;
+  /** Folder for such sessions; `swap` in the cache folder. */
+  readonly swapDirectory?: string;
+  readonly onSwap?: (event: SwapEvent) => void;
+  /** The timer of idle sessions. */
+  readonly after?: After;
   readonly onSlice?: (event: SliceEvent) => void;
   readonly onSampling?: (event: SamplerEvent) => void;
 }
@@ -73,7 +84,7 @@ export class LocalEngine implements Engine {
   readonly incarnation = randomUUID();
   readonly #base: BaseModel;
   readonly #options: LocalEngineOptions & { readonly maxMemoryBytes: number; readonly maxCacheBytes: number };
-  readonly #sessions = new Map<string, TrainingSession>();
+  readonly #sessions: Sessions;
   readonly #snapshots: Snapshots;
   readonly #sampler: Sampler;
   readonly #loop: SliceLoop;
@@ -91,6 +102,12 @@ export class LocalEngine implements Engine {
     const newTextStream = () => this.#tokenizer().streamDecoder({ skipSpecialTokens: false });
     this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream, onEvent: options.onSampling });
     this.#loop = new SliceLoop(this.#sampler, options.onSlice);
+    this.#sessions = new Sessions(base, {
+      directory: swapDirectoryOf(options),
+      swapAfterMs: options.swapAfterMs === undefined ? defaultSwapAfterMs : options.swapAfterMs,
+      onSwap: options.onSwap,
+      after: options.after,
+    });
     this.#snapshots = new Snapshots(base, {
       cacheDirectory,
       betweenSlices: (work) => this.#loop.submit(once(work)),
@@ -108,6 +125,7 @@ export class LocalEngine implements Engine {
     const { config } = directory;
     checkModelMemory(config, options.maxMemoryBytes ?? defaultMaxMemoryBytes());
     const file = await cacheWeightsFile(directory, { cacheDirectory: options.cacheDirectory });
+    await removeSwapLeftovers(swapDirectoryOf(options));
     const weights = await readWeights(file);
     const parameters = directory.specs.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
     const { architecture, contextLength, vocabSize } = config;
@@ -129,13 +147,10 @@ export class LocalEngine implements Engine {
   /** @throws `session_exists`; `invalid_argument` for a rank, alpha, module or seed out of range; `memory_limit_exceeded` */
   async createSession(spec: SessionSpec, { plan }: SessionOptions = {}): Promise<ExecutionPlan> {
     this.#throwIfDisposed();
-    if (this.#sessions.has(spec.name)) {
-      const message = `session: the engine has a session ${spec.name} already; close it first`;
-      throw new LoopwrightError({ code: 'session_exists', message });
-    }
+    this.#sessions.requireFree(spec.name);
     checkSpec(spec);
     const fixed = plan ?? this.#newPlan(spec);
-    this.#sessions.set(spec.name, new TrainingSession(this.#base, spec, { plan: fixed }));
+    this.#sessions.create(spec, fixed);
     return fixed;
   }
 
@@ -146,37 +161,38 @@ export class LocalEngine implements Engine {
     const cacheBytes = maxCacheBytes * (1 + keptPromptsShare);
     const wanted = executionPlan(config, { ...this.#options, training: training.type });
     const plan = planWithin(wanted, { config, training, maxMemoryBytes, cacheBytes });
-    let others = 0;
-    for (const { spec } of this.#sessions.values()) others += sessionBytes(config, spec.training);
+    // Those on the disk too: any of them may come back while all others work.
+    const others = this.#sessions.trainings.reduce((sum, each) => sum + sessionBytes(config, each), 0);
     checkSessionMemory(plan, { config, training, maxMemoryBytes, others });
     return plan;
   }
 
   async closeSession(name: string): Promise<void> {
-    this.#sessions.delete(name);
+    await this.#sessions.close(name);
   }
 
-  #session(name: string): TrainingSession {
+  async #use<T>(name: string, work: (session: TrainingSession) => Promise<T>, signal?: AbortSignal): Promise<T> {
     this.#throwIfDisposed();
-    const session = this.#sessions.get(name);
-    if (session === undefined)
-      throw new LoopwrightError({ code: 'unknown_session', message: `session: the engine has no session ${name}` });
-    return session;
+    return this.#sessions.use(name, async (session) => {
+      signal?.throwIfAborted();
+      return work(session);
+    });
   }
 
   async pass(session: string, operation: PassOperation, options: CallOptions = {}): Promise<PassResult> {
     const maxMemoryBytes = options.isRepeat === true ? Number.POSITIVE_INFINITY : this.#options.maxMemoryBytes;
-    return this.#loop.submit(this.#session(session).pass(operation, { maxMemoryBytes }), options);
+    return this.#use(session, (trained) => this.#loop.submit(trained.pass(operation, { maxMemoryBytes }), options));
   }
 
   async optimStep(session: string, adam: AdamParams, options: CallOptions = {}): Promise<OptimStepResult> {
-    const trained = this.#session(session);
-    await trained.unread();
-    return this.#loop.submit(fingerprintedStep(trained, adam), { ...options, cancellable: false });
+    return this.#use(session, async (trained) => {
+      await trained.unread();
+      return this.#loop.submit(fingerprintedStep(trained, adam), { ...options, cancellable: false });
+    });
   }
 
   async clearGradient(session: string): Promise<void> {
-    this.#session(session).clearGradient();
+    await this.#use(session, async (trained) => trained.clearGradient());
   }
 
   async saveWeights(
@@ -198,36 +214,34 @@ export class LocalEngine implements Engine {
     name: string,
     { version, signal, ...options }: Omit<SaveOptions, 'signal'> & { version: string; signal: AbortSignal | undefined },
   ): Promise<SavedFiles> {
-    const session = this.#session(name);
-    signal?.throwIfAborted();
-    const adapter = sessionAdapter(session, this.#base);
-    const saved = await saveSession(session, this.#base, { ...options, ...(signal ? { signal } : {}) });
-    if (adapter !== undefined) this.#snapshots.remember(version, adapter);
-    return saved;
+    const save = async (session: TrainingSession) => {
+      const adapter = sessionAdapter(session, this.#base);
+      const saved = await saveSession(session, this.#base, { ...options, ...(signal ? { signal } : {}) });
+      if (adapter !== undefined) this.#snapshots.remember(version, adapter);
+      return saved;
+    };
+    return this.#use(name, save, signal);
   }
 
   async loadState(
     name: string,
     { directory, loadOptimizer, signal }: { directory: string; loadOptimizer: boolean } & CallOptions,
   ): Promise<void> {
-    const session = this.#session(name);
-    signal?.throwIfAborted();
-    await loadSession(session, this.#base, { directory, loadOptimizer, ...(signal ? { signal } : {}) });
+    const options = { directory, loadOptimizer, ...(signal ? { signal } : {}) };
+    await this.#use(name, (session) => loadSession(session, this.#base, options), signal);
   }
 
   async snapshot(
     name: string,
     { directory, metadata = '', signal }: { directory: string; metadata?: string } & CallOptions,
   ): Promise<SessionSnapshot> {
-    const session = this.#session(name);
-    signal?.throwIfAborted();
-    return snapshotSession(session, { directory, metadata, ...(signal ? { signal } : {}) });
+    const options = { directory, metadata, ...(signal ? { signal } : {}) };
+    return this.#use(name, (session) => snapshotSession(session, options), signal);
   }
 
   async restore(name: string, { directory, signal }: { directory: string } & CallOptions): Promise<SessionSnapshot> {
-    const session = this.#session(name);
-    signal?.throwIfAborted();
-    return restoreSession(session, { directory, ...(signal ? { signal } : {}) });
+    const options = { directory, ...(signal ? { signal } : {}) };
+    return this.#use(name, (session) => restoreSession(session, options), signal);
   }
 
   async sample({ weights, ...spec }: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
@@ -303,10 +317,17 @@ export class LocalEngine implements Engine {
 
   async #dispose(): Promise<void> {
     await this.#loop.close(disposed());
-    this.#sessions.clear();
+    await this.#sessions[Symbol.asyncDispose]();
     await this.#snapshots[Symbol.asyncDispose]();
     await this.#base[Symbol.asyncDispose]();
   }
+}
+
+function swapDirectoryOf({
+  cacheDirectory,
+  swapDirectory = path.join(cacheDirectory, 'swap'),
+}: LocalEngineOptions): string {
+  return swapDirectory;
 }
 
 function disposed(): LoopwrightError {

@@ -19,13 +19,15 @@ export interface ServeOptions {
   readonly threads?: number;
   /** Bytes. */
   readonly maxMemory?: number;
+  /** Minutes; 0 for never. */
+  readonly swapAfter: number;
   readonly logLevel: LogLevel;
 }
 
 /** Serves until Ctrl-C or SIGTERM. */
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
-  const { maxMemory = defaultMaxMemoryBytes() } = options;
+  const { maxMemory = defaultMaxMemoryBytes(), swapAfter } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -45,6 +47,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(threads === undefined ? {} : { threads }),
     maxMemoryBytes: maxMemory,
+    swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);

@@ -1,11 +1,15 @@
 /** Engines on this machine, each in a process of its own. */
-import type { Engine } from '@loopwright/engine';
+import type { Engine, SwapEvent } from '@loopwright/engine';
 import type { ModelCard } from '@loopwright/protocol';
+import type { Logger } from 'pino';
 import type { CreateEngine, CreateEngineOptions } from './engine-host.js';
 
 /** The part of the embedded engine that is relied on; loaded only when a model is. */
 interface EmbeddedEngineModule {
-  spawnEngine(card: ModelCard, options: EmbeddedEngineOptions & CreateEngineOptions): Promise<Engine>;
+  spawnEngine(
+    card: ModelCard,
+    options: Omit<EmbeddedEngineOptions, 'logger'> & CreateEngineOptions & { onSwap: (event: SwapEvent) => void },
+  ): Promise<Engine>;
 }
 
 export interface EmbeddedEngineOptions {
@@ -13,12 +17,21 @@ export interface EmbeddedEngineOptions {
   readonly cacheDirectory: string;
   /** Memory of an engine's process at most; nine tenths of the machine's by default. */
   readonly maxMemoryBytes?: number;
+  /** Sessions without work for so long go to the disk; null for never. */
+  readonly swapAfterMs?: number | null;
+  /** Told of sessions that go to the disk and come back, and warned where one can't go. */
+  readonly logger?: Logger;
 }
 
-export function embeddedEngines(options: EmbeddedEngineOptions): CreateEngine {
+export function embeddedEngines({ logger, ...options }: EmbeddedEngineOptions): CreateEngine {
+  const onSwap = (event: SwapEvent) => {
+    if (event.type === 'swap-failed')
+      logger?.warn(event, 'an idle session stays in memory: it could not be put on the disk');
+    else logger?.debug(event, event.type === 'swap-out' ? 'an idle session went to the disk' : 'a session came back');
+  };
   return async (card, { threads, onExit }) => {
     const specifier = '@loopwright/engine/local';
     const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
-    return spawnEngine(card, { ...options, threads, onExit });
+    return spawnEngine(card, { ...options, threads, onExit, onSwap });
   };
 }

@@ -125,5 +125,5 @@ function embedded(cacheDirectory: string): ReplayEngine {
   // What is replayed was done before, perhaps with more memory: nothing of it is refused for what it is predicted to need.
   const maxMemoryBytes = Number.MAX_SAFE_INTEGER;
   return (card, { threads }) =>
-    embeddedEngines({ cacheDirectory, maxMemoryBytes })(card, { threads, onExit: () => {} });
+    embeddedEngines({ cacheDirectory, maxMemoryBytes, swapAfterMs: null })(card, { threads, onExit: () => {} });
 }

@@ -16,6 +16,7 @@ process.on('SIGINT', () => undefined);
 const config = JSON.parse(process.argv[2] ?? '{}') as EngineProcessConfig; // true: spawn.ts writes it
 const loading = LocalEngine.load(config.card, {
   ...config.options,
+  onSwap: (event) => send({ type: 'swap', event }),
   ...(config.reportSlices ? { onSlice: (event) => send({ type: 'slice', event }) } : {}),
 });
 loading.then(

@@ -1,6 +1,7 @@
 /** What travels between a server's process and the engine's: calls by number, progress, answers. Typed arrays travel as they are (structured clone). */
 import type { ModelCard, WireError } from '@loopwright/protocol';
 import type { Engine } from '../../engine.js';
+import type { SwapEvent } from '../../swap.js';
 import type { SliceEvent } from '../slices.js';
 
 /** The methods of an Engine that are called across the process border. */
@@ -44,4 +45,5 @@ export type FromEngine =
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: WireError }
   | { readonly type: 'progress'; readonly id: number; readonly done: number }
-  | { readonly type: 'slice'; readonly event: SliceEvent };
+  | { readonly type: 'slice'; readonly event: SliceEvent }
+  | { readonly type: 'swap'; readonly event: SwapEvent };

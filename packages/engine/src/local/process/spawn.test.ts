@@ -13,6 +13,7 @@ import {
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../engine.js';
 import { ModelDirectory } from '../../formats/model-directory.js';
+import type { SwapEvent } from '../../swap.js';
 import { microBatchBytes, modelBytes, sessionBytes } from '../memory.js';
 import type { SliceEvent } from '../slices.js';
 import { adam, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from '../testing/tiny-engine.js';
@@ -190,6 +191,35 @@ describe('an engine in a process of its own', () => {
     expect(taken).toMatchObject({ step: 0, pendingPasses: 1, metadata: 'operation 1' });
     await second.engine.pass('s', pass);
     expect((await second.engine.optimStep('s', adam)).weightsFingerprint).toBe(weightsFingerprint);
+  });
+
+  it('puts a session without work on the disk, tells of it, and goes on with the same bits', async () => {
+    const events: SwapEvent[] = [];
+    let told = () => {};
+    const isOut = new Promise<void>((resolve) => {
+      told = resolve;
+    });
+    await using spawned = await spawnTiny({
+      swapAfterMs: 0,
+      onSwap: (event) => {
+        events.push(event);
+        if (event.type === 'swap-out') told();
+      },
+    });
+    await using alone = await tinyEngine('llama-tied', { microBatchTokens: 64, swapAfterMs: null });
+    for (const engine of [spawned.engine, alone.engine]) await engine.createSession(spec);
+    await isOut;
+    const [step, expected] = await Promise.all(
+      [spawned.engine, alone.engine].map(async (engine) => {
+        await engine.pass('s', pass);
+        return engine.optimStep('s', adam);
+      }),
+    );
+    expect(step).toEqual(expected);
+    expect(events.slice(0, 2)).toMatchObject([
+      { type: 'swap-out', session: 's', sizeBytes: expect.any(Number) },
+      { type: 'swap-in', session: 's' },
+    ]);
   });
 
   it('that is killed fails every call, says so once, and refuses later ones', async () => {

@@ -4,22 +4,23 @@ import { fileURLToPath } from 'node:url';
 import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { CallOptions, Engine } from '../../engine.js';
 import type { LocalEngineOptions } from '../local-engine.js';
-import type { SliceEvent } from '../slices.js';
 import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
 
 export interface EngineProcessConfig {
   readonly card: Pick<ModelCard, 'id' | 'directory'>;
-  readonly options: Omit<LocalEngineOptions, 'onSlice'>;
+  readonly options: Omit<LocalEngineOptions, 'onSlice' | 'onSwap' | 'onSampling' | 'after'>;
   readonly reportSlices: boolean;
 }
 
-export interface SpawnOptions extends LocalEngineOptions {
+export interface SpawnOptions extends Omit<LocalEngineOptions, 'onSampling' | 'after'> {
   /** The compiled entry of the engine's process; beside this file by default. */
   readonly entry?: URL;
   /** Called once when the process of a loaded engine ends without having been asked to; while it loads, the promise says so. */
   readonly onExit?: (error: LoopwrightError) => void;
   readonly signal?: AbortSignal;
 }
+
+type Listeners = { readonly [K in 'onExit' | 'onSlice' | 'onSwap']: SpawnOptions[K] | undefined };
 
 interface Pending {
   readonly resolve: (value: never) => void;
@@ -34,7 +35,7 @@ interface Pending {
  */
 export async function spawnEngine(
   card: Pick<ModelCard, 'id' | 'directory'>,
-  { entry = new URL('./main.js', import.meta.url), onExit, onSlice, signal, ...options }: SpawnOptions,
+  { entry = new URL('./main.js', import.meta.url), onExit, onSlice, onSwap, signal, ...options }: SpawnOptions,
 ): Promise<Engine> {
   signal?.throwIfAborted();
   const config: EngineProcessConfig = { card, options, reportSlices: onSlice !== undefined };
@@ -43,7 +44,7 @@ export async function spawnEngine(
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     execArgv: [],
   });
-  const engine = new EngineProcess(child, onExit, onSlice);
+  const engine = new EngineProcess(child, { onExit, onSlice, onSwap });
   const abort = () => engine.abandon();
   signal?.addEventListener('abort', abort, { once: true });
   try {
@@ -62,19 +63,15 @@ class EngineProcess implements Engine {
   #incarnation = '';
   readonly #child: ChildProcess;
   readonly #pending = new Map<number, Pending>();
-  readonly #onSlice: ((event: SliceEvent) => void) | undefined;
+  readonly #listeners: Listeners;
   #nextId = 1;
   #stopping = false;
   #gone: LoopwrightError | undefined;
   #disposed: LoopwrightError | undefined;
 
-  constructor(
-    child: ChildProcess,
-    onExit: ((error: LoopwrightError) => void) | undefined,
-    onSlice: ((event: SliceEvent) => void) | undefined,
-  ) {
+  constructor(child: ChildProcess, listeners: Listeners) {
     this.#child = child;
-    this.#onSlice = onSlice;
+    this.#listeners = listeners;
     this.ready = new Promise((resolve, reject) => {
       child.on('message', (message: FromEngine) => {
         if (message.type === 'ready') {
@@ -103,7 +100,7 @@ class EngineProcess implements Engine {
           new LoopwrightError({ code: 'engine_failed', message: `engine: its process ended (${how})${memory}` }),
           reject,
         );
-        if (!this.#stopping && this.#model !== undefined) onExit?.(this.#gone!);
+        if (!this.#stopping && this.#model !== undefined) listeners.onExit?.(this.#gone!);
       });
     });
     this.ready.catch(() => undefined);
@@ -120,7 +117,11 @@ class EngineProcess implements Engine {
 
   #receive(message: Exclude<FromEngine, { type: 'ready' | 'failed' }>): void {
     if (message.type === 'slice') {
-      this.#onSlice?.(message.event);
+      this.#listeners.onSlice?.(message.event);
+      return;
+    }
+    if (message.type === 'swap') {
+      this.#listeners.onSwap?.(message.event);
       return;
     }
     const pending = this.#pending.get(message.id);

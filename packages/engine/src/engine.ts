@@ -34,6 +34,11 @@ export interface ExecutionPlan {
   readonly lengthMultiple: number;
   /** Whether datums that begin alike share the tokens of their beginning in a pass; absent in plans made before there was that: no. */
   readonly sharePrefixes?: boolean;
+  /**
+   * Whether the backward pass of an adapter reads the base's weights as constants that the runtime packs, of which each such program holds
+   * its own; absent in plans made before there was that: no. Packed products add up in another order.
+   */
+  readonly packWeights?: boolean;
 }
 
 export interface SessionOptions {

@@ -1,4 +1,5 @@
 /** A base model in memory: its config, one copy of its weights that every program reads, and the training programs compiled for it. */
+import { dirname } from 'node:path';
 import type { ModelCard } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
 import type { WeightsFile } from '../formats/weights-file.js';
@@ -11,6 +12,13 @@ export interface TrainingProgram {
   readonly compiled: Compiled;
   readonly weightNames: readonly string[];
   readonly gradientNames: readonly string[];
+}
+
+export interface TrainingProgramKind {
+  readonly trained: Trained;
+  readonly backward: boolean;
+  /** Weights of linear layers as packed constants, which the program holds for itself, or fed from the one copy. */
+  readonly packWeights: boolean;
 }
 
 export interface BaseModelParts {
@@ -46,21 +54,24 @@ export class BaseModel implements AsyncDisposable {
   }
 
   /** The training program for these arrays, compiled at its first use. */
-  program(trained: Trained, backward: boolean): Promise<TrainingProgram> {
-    const kind = trained.type === 'lora' ? [...trained.targetModules].sort().join(',') : trained.type;
-    const key = `${kind} ${backward}`;
+  program(kind: TrainingProgramKind): Promise<TrainingProgram> {
+    const { trained, backward, packWeights } = kind;
+    const arrays = trained.type === 'lora' ? [...trained.targetModules].sort().join(',') : trained.type;
+    const key = `${arrays} ${backward} ${packWeights}`;
     let found = this.#programs.get(key);
     if (found === undefined) {
-      found = this.#compile(trained, backward);
+      found = this.#compile(kind);
       this.#programs.set(key, found);
       found.catch(() => this.#programs.delete(key));
     }
     return found;
   }
 
-  async #compile(trained: Trained, backward: boolean): Promise<TrainingProgram> {
-    const { program, weightNames, gradientNames } = buildTrainingGraph(this.config, { trained, backward });
-    return { compiled: await Compiled.load(program, { threads: this.threads }), weightNames, gradientNames };
+  async #compile(kind: TrainingProgramKind): Promise<TrainingProgram> {
+    const constants = kind.packWeights ? this.file : undefined;
+    const { program, weightNames, gradientNames } = buildTrainingGraph(this.config, { ...kind, constants });
+    const options = { threads: this.threads, folder: constants && dirname(constants.path) };
+    return { compiled: await Compiled.load(program, options), weightNames, gradientNames };
   }
 
   /** The base weight as a tensor over the shared array. */

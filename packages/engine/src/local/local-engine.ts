@@ -31,6 +31,7 @@ import { openModel } from '../formats/open-model.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
 import { defaultMaxMemoryBytes } from '../machine-memory.js';
 import { defaultSwapAfterMs, type SwapEvent } from '../swap.js';
+import { defaultThreads } from '../threads.js';
 import { BaseModel } from './base-model.js';
 import { checkSpec } from './check-spec.js';
 import { loadSession, type SaveOptions, saveSession, sessionAdapter } from './checkpoint.js';
@@ -134,7 +135,7 @@ export class LocalEngine implements Engine {
       config,
       weights,
       file,
-      threads: executionPlan(config, options).threads,
+      threads: options.threads ?? defaultThreads(),
       tensors,
     });
     const tokenizer = await loadModelTokenizer(directory.files).catch((error: unknown) => asLoopwrightError(error));
@@ -159,7 +160,7 @@ export class LocalEngine implements Engine {
     const { config } = this.#base;
     const { maxMemoryBytes, maxCacheBytes } = this.#options;
     const cacheBytes = maxCacheBytes * (1 + keptPromptsShare);
-    const wanted = executionPlan(config, { ...this.#options, training: training.type });
+    const wanted = executionPlan(config, this.#options, training);
     const plan = planWithin(wanted, { config, training, maxMemoryBytes, cacheBytes });
     // Those on the disk too: any of them may come back while all others work.
     const others = this.#sessions.trainings.reduce((sum, each) => sum + sessionBytes(config, each), 0);

@@ -26,11 +26,12 @@ beforeAll(async () => {
 
 const row = (length: number) => microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true });
 /** A limit under which sessions are planned with micro-batches of that many tokens. */
-const limitFor = (tokens: number) => Math.ceil(heldBytes({ config, training, cacheBytes }) + row(tokens));
+const limitFor = (tokens: number, packWeights = false) =>
+  Math.ceil(heldBytes({ config, training, cacheBytes, packWeights }) + row(tokens));
 
 describe('the plan of a session', () => {
   const plan = (maxMemoryBytes: number, microBatchTokens = 8192) =>
-    planWithin(executionPlan(config, { threads: 1, microBatchTokens }), {
+    planWithin(executionPlan(config, { threads: 1, microBatchTokens }, training), {
       config,
       training,
       maxMemoryBytes,
@@ -38,8 +39,16 @@ describe('the plan of a session', () => {
     });
 
   it('is left alone where its micro-batches fit', () => {
-    expect(plan(limitFor(8192))).toEqual(executionPlan(config, { threads: 1, microBatchTokens: 8192 }));
-    expect(plan(limitFor(8192) - 1)).toEqual(executionPlan(config, { threads: 1, microBatchTokens: 4096 }));
+    const wanted = executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training);
+    expect(plan(limitFor(8192))).toEqual(wanted);
+    expect(plan(limitFor(8192) - 1)).toEqual({ ...wanted, microBatchTokens: 4096 });
+  });
+
+  it('goes without packed weights before it goes without tokens', () => {
+    const packing = { ...executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training), packWeights: true };
+    const within = (maxMemoryBytes: number) => planWithin(packing, { config, training, maxMemoryBytes, cacheBytes });
+    expect(within(limitFor(8192, true))).toEqual(packing);
+    expect(within(limitFor(8192, true) - 1)).toEqual({ ...packing, packWeights: false });
   });
 
   it('has micro-batches of which one long row fits, and of 64 tokens at least', () => {

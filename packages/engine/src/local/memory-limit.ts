@@ -5,6 +5,7 @@ import {
   heldBytes,
   microBatchBytes,
   modelBytes,
+  packedTrainingBytes,
   type SamplingSize,
   samplingBytes,
   scoringBytes,
@@ -31,20 +32,22 @@ export interface MemoryOptions {
 }
 
 /**
- * The plan with fewer tokens in a micro-batch, where one long row of them would not fit beside all else that the engine may hold
+ * The plan without packed weights and, if that is not enough, with fewer tokens in a micro-batch, where one long row of them would not fit beside all else that the engine may hold
  * for this session. A function of model, session and limit: never of other sessions or of free memory.
  */
 export function planWithin(
   plan: ExecutionPlan,
   { config, training, maxMemoryBytes, cacheBytes }: MemoryOptions & { readonly cacheBytes: number },
 ): ExecutionPlan {
-  const room = maxMemoryBytes - heldBytes({ config, training, cacheBytes });
-  const fits = (length: number) =>
-    microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true }) <= room;
+  const fits = (length: number, packWeights: boolean) =>
+    heldBytes({ config, training, cacheBytes, packWeights }) +
+      microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true }) <=
+    maxMemoryBytes;
   let { microBatchTokens } = plan;
-  while (microBatchTokens > smallestMicroBatch && !fits(microBatchTokens))
+  const packWeights = plan.packWeights === true && fits(microBatchTokens, true);
+  while (microBatchTokens > smallestMicroBatch && !fits(microBatchTokens, packWeights))
     microBatchTokens = Math.max(smallestMicroBatch, microBatchTokens >> 1);
-  return { ...plan, microBatchTokens };
+  return { ...plan, packWeights, microBatchTokens };
 }
 
 /** @throws `memory_limit_exceeded` for a model whose weights alone are above the limit */
@@ -60,7 +63,7 @@ export function checkModelMemory(config: ModelConfig, maxMemoryBytes: number): v
 
 /** @param others bytes of the sessions that there are @throws `memory_limit_exceeded` for a session with which no pass would fit */
 export function checkSessionMemory(
-  { microBatchTokens, lengthMultiple }: ExecutionPlan,
+  { microBatchTokens, lengthMultiple, packWeights = false }: ExecutionPlan,
   { config, training, maxMemoryBytes, others }: MemoryOptions & { readonly others: number },
 ): void {
   const length = Math.min(microBatchTokens, lengthMultiple);
@@ -70,7 +73,7 @@ export function checkSessionMemory(
   check({
     field: 'training',
     what: others > 0 ? 'model, sessions and a short pass' : 'model, session and a short pass',
-    needed: modelBytes(config) + others + sessionBytes(config, training) + pass,
+    needed: held({ config, training, packWeights }) + others + pass,
     limit: maxMemoryBytes,
     remedy: `choose ${smaller}${others > 0 ? ', end another session' : ''}, or ${raiseLimit}`,
   });
@@ -79,16 +82,17 @@ export function checkSessionMemory(
 /** @throws `memory_limit_exceeded` naming a datum of the largest micro-batch, where that does not fit beside model and session */
 export function checkPassMemory(
   batches: readonly MicroBatch[],
-  { config, training, maxMemoryBytes, backward }: MemoryOptions & { readonly backward: boolean },
+  options: MemoryOptions & { readonly backward: boolean; readonly plan: ExecutionPlan },
 ): void {
-  const held = modelBytes(config) + sessionBytes(config, training);
+  const { config, training, maxMemoryBytes, backward, plan } = options;
+  const heldBytes = held({ config, training, packWeights: backward && plan.packWeights === true });
   for (const { rows, length, targets } of batches) {
     const size = { rows: rows.length, length, targets, backward };
     const fewer = targets > 1 ? 'fewer targets a token, ' : '';
     check({
       field: `data[${Math.min(...rows[0]!.datums)}].modelInput`,
       what: `a pass over ${rows.length === 1 ? 'a row' : `${rows.length} rows`} of ${length} tokens`,
-      needed: held + microBatchBytes(config, training, size),
+      needed: heldBytes + microBatchBytes(config, training, size),
       limit: maxMemoryBytes,
       remedy: `give shorter sequences, ${fewer}or ${raiseLimit}`,
     });
@@ -119,6 +123,15 @@ export function checkScoringMemory(config: ModelConfig, tokens: number, maxMemor
     limit: maxMemoryBytes,
     remedy: `shorten the prompt, or ${raiseLimit}`,
   });
+}
+
+/** Of model and session, with which a pass begins. */
+function held({
+  config,
+  training,
+  packWeights,
+}: Omit<MemoryOptions, 'maxMemoryBytes'> & { readonly packWeights: boolean }): number {
+  return modelBytes(config) + sessionBytes(config, training) + (packWeights ? packedTrainingBytes(config) : 0);
 }
 
 const raiseLimit = 'raise the limit (maxMemoryBytes of connect, serve --max-memory)';

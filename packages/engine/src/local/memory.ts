@@ -45,6 +45,13 @@ function allDecodingBytes(config: ModelConfig, training: TrainingSpec): number {
   return float * ((isLora ? 2 : 1) * (parameterCount(config) - (tiedEmbeddings ? 0 : head)) + heads * head);
 }
 
+/** Weights of linear layers as a training program packs them: each for the way forward and for the way back, and the head once more for its rows. */
+export function packedTrainingBytes(config: ModelConfig): number {
+  const linear = weightSpecs(config).filter(({ role }) => role === 'linear');
+  const count = linear.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  return float * (2 * count + 3 * config.vocabSize * config.hiddenSize);
+}
+
 /** What a session holds between calls: trained arrays, pending gradient, two moments of each number. */
 export function sessionBytes(config: ModelConfig, training: TrainingSpec): number {
   return 4 * float * trainedCount(config, training);
@@ -181,11 +188,13 @@ export interface HeldMemory {
   readonly training: TrainingSpec;
   /** Keys and values of rows, and of prompts used lately. */
   readonly cacheBytes: number;
+  readonly packWeights: boolean;
 }
 
-export function heldBytes({ config, training, cacheBytes }: HeldMemory): number {
+export function heldBytes({ config, training, cacheBytes, packWeights }: HeldMemory): number {
   return (
     modelBytes(config) +
+    (packWeights ? packedTrainingBytes(config) : 0) +
     allDecodingBytes(config, training) +
     sessionBytes(config, training) +
     keptVersionsBytes(config, training) +

@@ -31,7 +31,7 @@ export type Arrays = Readonly<Record<string, Float32Array | BigInt64Array>>;
 export interface CompiledOptions {
   readonly threads: number;
   /** Folder that holds the weights file of external constants; without one the program has none. */
-  readonly folder?: string;
+  readonly folder?: string | undefined;
 }
 
 /** A program loaded into the runtime. */

@@ -14,13 +14,13 @@ export function newSession(
   base: BaseModel,
   { training = lora, plan = {} }: { training?: typeof lora | { type: 'full' }; plan?: Partial<ExecutionPlan> } = {},
 ): TrainingSession {
-  const full = { ...executionPlan(base.config, { threads: 1, training: training.type }), ...plan };
+  const full = { ...executionPlan(base.config, { threads: 1 }, training), ...plan };
   return new TrainingSession(base, { name: 's', baseModel: base.card.id, training, seed: 1 }, { plan: full });
 }
 
-/** A session that starts from a fixture's adapter. */
+/** A session that starts from a fixture's adapter; weights are packed, as they are for adapters of every layer. */
 export async function adapterSession(base: BaseModel, adapter: LoraAdapter, plan: Partial<ExecutionPlan> = {}) {
-  const session = newSession(base, { plan });
+  const session = newSession(base, { plan: { packWeights: true, ...plan } });
   await loadSession(session, base, { directory: loraAdapterDirectory(adapter), loadOptimizer: false });
   return session;
 }

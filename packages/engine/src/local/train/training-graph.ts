@@ -1,4 +1,5 @@
 /** The training program of a model: log-probabilities, token losses and, for a backward pass, a gradient for each trained array. */
+import { basename } from 'node:path';
 import {
   add,
   compile,
@@ -19,6 +20,7 @@ import {
   type Value,
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
+import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
 import { layerRotary } from '../models/rope.js';
 import {
@@ -43,11 +45,13 @@ export interface TrainingGraphOptions {
   readonly trained: Trained;
   /** With gradients, or the forward pass alone. */
   readonly backward: boolean;
+  /** Where the weights of linear layers lie, if they are to be constants of the program, which the runtime packs; else they are fed. */
+  readonly constants?: WeightsFile | undefined;
 }
 
 export interface TrainingGraph {
   readonly program: LoweredProgram;
-  /** Names of the base weights that must be fed. */
+  /** Names of the base weights that must be fed; none of those that are constants. */
   readonly weightNames: readonly string[];
   /** Outputs with a gradient, by the name of the trained array. */
   readonly gradientNames: readonly string[];
@@ -65,7 +69,10 @@ function sharingInput(key: string): readonly string[] {
   return members?.map((member) => `${key.slice(0, dot)}.${member}`) ?? [key];
 }
 
-export function buildTrainingGraph(config: ModelConfig, { trained, backward }: TrainingGraphOptions): TrainingGraph {
+export function buildTrainingGraph(
+  config: ModelConfig,
+  { trained, backward, constants }: TrainingGraphOptions,
+): TrainingGraph {
   const graph = new Graph();
   const shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
   const used = new Set<string>();
@@ -73,6 +80,15 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
   const weights = (name: string) => {
     used.add(name);
     return declare(name);
+  };
+  const factors = new Map<string, Value>();
+  /** A weight that is a factor of products. */
+  const factor = (name: string): Value => {
+    if (constants === undefined) return weights(name);
+    const { shape, offset } = constants.tensors.get(name)!;
+    const value = factors.get(name) ?? graph.externalConstant(name, shape, offset);
+    factors.set(name, value);
+    return value;
   };
   const rows = product(['B', sequenceLength]);
   const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
@@ -121,18 +137,14 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
     weights,
     (x, layer, module) => {
       const name = moduleName(layer, module);
-      const y = plainLinear(
-        x,
-        weights(`${name}.weight`),
-        hasBias(config, module) ? weights(`${name}.bias`) : undefined,
-      );
+      const y = plainLinear(x, factor(`${name}.weight`), hasBias(config, module) ? weights(`${name}.bias`) : undefined);
       return withAdapter(x, y, `layers.${layer}.${module}`);
     },
     { ids, positions, rotary, mask },
   );
 
   const scaled = mul(hidden, inverseTemperature);
-  const head = weights(headWeightName(config));
+  const head = factor(headWeightName(config));
   // The frozen head has a shorter way that never keeps the logits; training it, or an adapter on it, needs them.
   const frozenHead = trained.type !== 'full' && !modules.has('lm_head');
   const logprobs = frozenHead
@@ -157,7 +169,7 @@ export function buildTrainingGraph(config: ModelConfig, { trained, backward }: T
     });
   }
   return {
-    program: compile(graph, outputs),
+    program: compile(graph, outputs, constants === undefined ? {} : { weightsFile: basename(constants.path) }),
     weightNames: [...used],
     gradientNames: Object.keys(outputs)
       .filter((name) => name.startsWith('grad '))

@@ -158,8 +158,12 @@ export class TrainingSession {
     const { config } = this.#base;
     const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(config) });
     const { training } = this.spec;
-    checkPassMemory(batches, { config, training, backward, maxMemoryBytes });
-    const program = await this.#base.program(trainedBy(this.spec), backward);
+    checkPassMemory(batches, { plan: this.plan, config, training, backward, maxMemoryBytes });
+    const program = await this.#base.program({
+      trained: trainedBy(this.spec),
+      backward,
+      packWeights: backward && this.plan.packWeights === true,
+    });
     const outputs = new Array<DatumOutput>(data.length);
     const gradient = new Map<string, Float32Array>();
     const work = batches.reduce((sum, { rows, length }) => sum + rows.length * length, 0);

@@ -1,13 +1,13 @@
 /**
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
- * train B S · decode B · generate B · snapshot EVERY_SECONDS · grpo · start (connect to first token on the bundled model)
+ * train B S · decode B · generate B · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, PROMPT=64, NEW=64
  */
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';
 import { grpo, start } from './service-works.js';
-import { snapshot } from './session-works.js';
+import { sessions, snapshot } from './session-works.js';
 
 const [work, ...numbers] = process.argv.slice(2);
 const given = numbers.map(Number);
@@ -26,6 +26,9 @@ switch (work) {
   case 'snapshot':
     await snapshot(settings, given[0] ?? 30);
     break;
+  case 'sessions':
+    await sessions(settings, given[0] ?? 50);
+    break;
   case 'grpo':
     await grpo(settings);
     break;
@@ -34,6 +37,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, snapshot, grpo or start, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, snapshot, sessions, grpo or start, got ${work ?? 'nothing'}`,
     );
 }

@@ -3,7 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { defaultTargetModules } from '@loopwright/protocol';
+import { setTimeout } from 'node:timers/promises';
+import { openModel } from '@loopwright/engine';
+import { type LocalEngine, type LocalEngineOptions, sessionBytes } from '@loopwright/engine/local';
+import { defaultTargetModules, type TargetModule } from '@loopwright/protocol';
 import { adam, ids, trainingData, withEngine } from './bench-engine.js';
 import { emit, median, type Settings } from './report.js';
 
@@ -106,4 +109,77 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
   return (performance.now() - start) / 1000;
+}
+
+/** Target modules of the sessions, in turn: the usual sets. */
+const targetSets: readonly (readonly TargetModule[])[] = [
+  defaultTargetModules,
+  ['q_proj', 'v_proj'],
+  ['q_proj', 'k_proj', 'v_proj', 'o_proj'],
+  ['gate_proj', 'up_proj', 'down_proj'],
+];
+const ranks = [4, 8, 16, 32];
+
+/**
+ * Many LoRA sessions of different ranks and targets, trained a small step each: the resident set by what trained arrays, moments
+ * and pending gradient come to. Each leaves a gradient pending. Then all are put on the disk, and one comes back.
+ */
+export async function sessions(settings: Settings, count: number): Promise<void> {
+  let isOut = () => {};
+  const timers = new Set<() => void>();
+  let onDisk = 0;
+  const options: Partial<LocalEngineOptions> = {
+    after: (_, action) => {
+      const once = () => {
+        timers.delete(once);
+        action();
+      };
+      timers.add(once);
+      return () => timers.delete(once);
+    },
+    onSwap: ({ type }) => {
+      if (type === 'swap-out' && ++onDisk === count) isOut();
+    },
+  };
+  const work = async (engine: LocalEngine) => {
+    await using model = await openModel(settings.modelDirectory);
+    const { config } = model;
+    let predictedMb = 0;
+    const line = (what: string, facts: Readonly<Record<string, unknown>> = {}) =>
+      emit({ work: `sessions ${what}`, value: residentMb(), unit: 'MB', ...facts }, settings);
+    line('0');
+    for (let i = 0; i < count; i++) {
+      const training = { type: 'lora', ...trainingOf(i) } as const;
+      const name = `s${i}`;
+      await engine.createSession({ name, baseModel: 'bench', training, seed: i });
+      const data = trainingData(engine, 1, 16);
+      const pass = () => engine.pass(name, { type: 'forward-backward', data, loss: { name: 'cross_entropy' } });
+      await pass();
+      await engine.optimStep(name, adam);
+      await pass();
+      predictedMb += sessionBytes(config, training) / 1e6;
+      line(`${i + 1}`, { predicted_mb: predictedMb });
+    }
+    const allGone = new Promise<void>((resolve) => {
+      isOut = resolve;
+    });
+    for (const action of [...timers]) action();
+    await allGone;
+    // What they held is collected a moment later.
+    for (const action of [...timers]) action();
+    await setTimeout(1000);
+    line('on the disk', { held_by_arrays_mb: process.memoryUsage().arrayBuffers / 1e6 });
+    const seconds = await timeOf(() => engine.clearGradient('s0'));
+    line('one back', { seconds });
+  };
+  await withEngine(settings, work, options);
+}
+
+function trainingOf(i: number) {
+  const rank = ranks[Math.floor(i / targetSets.length) % ranks.length]!;
+  return { rank, alpha: 2 * rank, targetModules: targetSets[i % targetSets.length]! };
+}
+
+function residentMb(): number {
+  return process.memoryUsage().rss / 1e6;
 }

@@ -6,6 +6,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { throwIfCancelled, type WriteOptions, writeFileAtomically } from './atomic-file.js';
+import { blockArrays } from './blocks.js';
 import { elementCount, showShape } from './numbers.js';
 import {
   bytesOf,
@@ -165,14 +166,13 @@ export class SafetensorsFile implements AsyncDisposable {
    * @throws `model_invalid` for other dtypes or when the file has become shorter, `disposed` after closing
    */
   async readAllFloat32({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Map<string, Float32Array>> {
-    const values = new Map<string, Float32Array>();
-    for (const { name, dtype, shape } of this.tensors.values()) {
-      if (dtype !== 'F32') throw invalid(this.path, show(name), 'F32 values', dtype);
-      values.set(name, new Float32Array(elementCount(shape)));
-    }
+    const infos = [...this.tensors.values()];
+    for (const { name, dtype } of infos) if (dtype !== 'F32') throw invalid(this.path, show(name), 'F32 values', dtype);
+    const arrays = blockArrays(infos.map(({ shape }) => elementCount(shape)));
+    const values = new Map(infos.map(({ name }, i) => [name, arrays[i]!]));
     // Tensors fill the file to its end, in the order of the map: parseSafetensorsHeader made sure.
-    const start = Math.min(...[...this.tensors.values()].map(({ offset }) => offset));
-    await readPartsFully(this.#open(), [...values.values()].map(bytesOf), start, { path: this.path, signal });
+    const start = infos[0]?.offset ?? 0;
+    await readPartsFully(this.#open(), arrays.map(bytesOf), start, { path: this.path, signal });
     return values;
   }
 

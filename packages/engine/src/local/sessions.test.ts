@@ -4,8 +4,10 @@ import type { SessionSpec, TrainingSpec } from '@loopwright/protocol';
 import { rejection } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import type { SwapEvent } from '../swap.js';
-import type { After } from './sessions.js';
+import { executionPlan } from './plan.js';
+import { type After, Sessions } from './sessions.js';
 import { removeSwapLeftovers } from './swapped-session.js';
+import { tinyBase } from './testing/tiny-base.js';
 import { adam, crossEntropy, datum, type TestEngine, tinyEngine } from './testing/tiny-engine.js';
 
 const lora: TrainingSpec = { type: 'lora', rank: 4, alpha: 8, targetModules: ['q_proj', 'v_proj'] };
@@ -104,6 +106,31 @@ describe('a session without work for a time', () => {
     expect(await rejection(test.engine.pass('b', forwardBackward(1)))).toMatchObject({ code: 'unknown_session' });
     await test.engine.createSession(spec('b'));
     expect((await test.engine.optimStep('b', adam)).step).toBe(1);
+  });
+
+  it('is held by nothing in memory', async () => {
+    await using model = await tinyBase('llama-tied');
+    await using folders = await tinyEngine('llama-tied');
+    const timer = new ManualTimer();
+    let told = () => {};
+    const isOut = new Promise<void>((resolve) => {
+      told = resolve;
+    });
+    await using sessions = new Sessions(model.base, {
+      directory: folders.folder(),
+      swapAfterMs: 1,
+      after: timer.after,
+      onSwap: () => told(),
+    });
+    sessions.create(spec('s'), executionPlan(model.base.config, { threads: 1 }));
+    let held: WeakRef<object> | undefined;
+    await sessions.use('s', async (session) => {
+      held = new WeakRef(session);
+    });
+    timer.expire();
+    await isOut;
+    timer.expire();
+    expect(held?.deref()).toBeUndefined();
   });
 
   it('is read back once for calls that meet', async () => {

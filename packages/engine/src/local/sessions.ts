@@ -3,6 +3,7 @@ import { asLoopwrightError, LoopwrightError, type SessionSpec, type TrainingSpec
 import type { ExecutionPlan } from '../engine.js';
 import type { SwapEvent } from '../swap.js';
 import type { BaseModel } from './base-model.js';
+import { collectGarbage } from './collect-garbage.js';
 import { SwappedSession } from './swapped-session.js';
 import { TrainingSession } from './train/training-session.js';
 
@@ -39,6 +40,7 @@ export class Sessions implements AsyncDisposable {
   readonly #entries = new Map<string, Entry>();
   readonly #moves = new Set<Promise<void>>();
   #hasComplained = false;
+  #callOffCollection = () => {};
 
   constructor(base: BaseModel, options: SessionsOptions) {
     this.#base = base;
@@ -107,10 +109,11 @@ export class Sessions implements AsyncDisposable {
     const { swapAfterMs, after = timer } = this.#options;
     const isAtWork = entry.users > 0 || entry.isClosed || entry.leaving !== undefined;
     if (isAtWork || swapAfterMs === null || entry.place instanceof SwappedSession) return;
-    const session = entry.place;
     entry.callOff();
+    // A timer that went off is held by who may call it off: it must not hold the session.
     entry.callOff = after(swapAfterMs, () => {
-      const move: Promise<void> = this.#swapOut(entry, session).finally(() => this.#moves.delete(move));
+      if (entry.place instanceof SwappedSession) return;
+      const move: Promise<void> = this.#swapOut(entry, entry.place).finally(() => this.#moves.delete(move));
       this.#moves.add(move);
     });
   }
@@ -128,6 +131,7 @@ export class Sessions implements AsyncDisposable {
       }
       entry.place = swapped;
       this.#hasComplained = false;
+      this.#collectSoon();
       const { sizeBytes } = swapped;
       onSwap?.({ type: 'swap-out', session: entry.name, sizeBytes, ms: performance.now() - startMs });
     } catch (error) {
@@ -140,6 +144,13 @@ export class Sessions implements AsyncDisposable {
         this.#rest(entry);
       }
     }
+  }
+
+  /** Once for all sessions that go at about the same time. */
+  #collectSoon(): void {
+    const { after = timer } = this.#options;
+    this.#callOffCollection();
+    this.#callOffCollection = after(collectAfterMs, collectGarbage);
   }
 
   #bringIn(entry: Entry, swapped: SwappedSession): Promise<TrainingSession> {
@@ -166,6 +177,7 @@ export class Sessions implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#entries.keys()].map((name) => this.close(name)));
     await Promise.all(this.#moves);
+    this.#callOffCollection();
   }
 }
 
@@ -175,6 +187,8 @@ function stay(entry: Entry): void {
   entry.leaving?.abort();
   entry.leaving = undefined;
 }
+
+const collectAfterMs = 100;
 
 const timer: After = (delayMs, action) => {
   const handle = setTimeout(action, delayMs);

@@ -1,5 +1,7 @@
 /** The arrays that a session trains, by the names under which the training program takes them. */
 import { complaint, type LoopwrightError, type SessionSpec, type TrainingSpec } from '@loopwright/protocol';
+import { blockArrays } from '../../formats/blocks.js';
+import { elementCount } from '../../formats/numbers.js';
 import { initialA } from '../adapters/initialize.js';
 import type { BaseModel } from '../base-model.js';
 import { linearModules } from '../models/weight-names.js';
@@ -22,15 +24,15 @@ export function trainedBy({ training }: SessionSpec): Trained {
 }
 
 interface NewParameter extends ParameterSpec {
-  /** A new array of what it starts from. */
-  readonly initial: (seed: number) => Float32Array;
+  /** Puts what it starts from into zeros. */
+  readonly initial: (seed: number, values: Float32Array) => void;
 }
 
 /** In the order in which a step goes through them. */
 function newParameters(base: BaseModel, training: TrainingSpec): NewParameter[] {
   if (training.type === 'full') {
     return [...base.shapes].map(([name, shape]) => {
-      return { name, shape, isLoraB: false, initial: () => base.weights.get(name)!.slice() };
+      return { name, shape, isLoraB: false, initial: (_, values) => values.set(base.weights.get(name)!) };
     });
   }
   const { rank } = training;
@@ -39,19 +41,23 @@ function newParameters(base: BaseModel, training: TrainingSpec): NewParameter[] 
       name: adapterInput(key, 'A'),
       shape: [rank, inFeatures],
       isLoraB: false,
-      initial: (seed) => initialA({ seed, key, rank, inFeatures }),
+      initial: (seed, values) => values.set(initialA({ seed, key, rank, inFeatures })),
     },
     {
       name: adapterInput(key, 'B'),
       shape: [outFeatures, rank],
       isLoraB: true,
-      initial: () => new Float32Array(outFeatures * rank),
+      initial: () => undefined,
     },
   ]);
 }
 
 export function initialParameters(base: BaseModel, { training, seed }: SessionSpec): Map<string, Parameter> {
-  return parametersWith(newParameters(base, training), ({ initial }) => initial(seed));
+  const specs = newParameters(base, training);
+  const arrays = blockArrays(specs.map(({ shape }) => elementCount(shape)));
+  const values = new Map(specs.map(({ name }, i) => [name, arrays[i]!]));
+  for (const { name, initial } of specs) initial(seed, values.get(name)!);
+  return parametersWith(specs, ({ name }) => values.get(name)!);
 }
 
 /**
@@ -68,10 +74,10 @@ export function parametersFrom(
     newParameters(base, training),
     ({ name }) => values.get(name) ?? new Float32Array(),
   );
-  const fits = (name: string, data: Float32Array) =>
-    data.length === parameters.get(name)?.shape.reduce((a, b) => a * b, 1);
+  const fits = (name: string, data: Float32Array) => data.length === elementCount(parameters.get(name)?.shape ?? [0]);
   for (const { name, values } of parameters.values()) if (!fits(name, values)) throw misfit(name);
   for (const name of values.keys()) if (!parameters.has(name)) throw misfit(name);
+  if (moments.size !== 0 && moments.size !== parameters.size) throw misfit('moments');
   for (const [name, { m, v }] of moments) if (!fits(name, m) || !fits(name, v)) throw misfit(name);
   for (const [name, data] of gradient ?? []) if (!fits(name, data)) throw misfit(name);
   return parameters;

@@ -11,6 +11,7 @@ import {
   type SessionSpec,
 } from '@loopwright/protocol';
 import type { ExecutionPlan } from '../../engine.js';
+import { blockArrays } from '../../formats/blocks.js';
 import type { BaseModel, TrainingProgram } from '../base-model.js';
 import { checkPassMemory } from '../memory-limit.js';
 import { attentionTokens } from '../models/cost.js';
@@ -309,13 +310,10 @@ export class TrainingSession {
     const step = this.#step + 1;
     // From here on the step is not cancellable: it is done whole, in slices that let others in.
     this.clearGradient();
+    if (this.#moments.size === 0) this.#moments = zeroMoments(this.#parameters);
     let [sinceYield, done] = [0, 0];
     for (const { name, values, isLoraB } of this.parameters.values()) {
-      let moments = this.#moments.get(name);
-      if (moments === undefined) {
-        moments = { m: new Float32Array(values.length), v: new Float32Array(values.length) };
-        this.#moments.set(name, moments);
-      }
+      const moments = this.#moments.get(name)!;
       const learningRate = isLoraB ? adam.learningRate * adam.loraPlusLrRatio : adam.learningRate;
       adamUpdate(values, gradient?.get(name), moments, { ...adam, learningRate, step, gradientScale });
       sinceYield += values.length;
@@ -339,6 +337,12 @@ export class TrainingSession {
       },
     };
   }
+}
+
+function zeroMoments(parameters: ReadonlyMap<string, Parameter>): Map<string, Moments> {
+  const lengths = [...parameters.values()].flatMap(({ values: { length } }) => [length, length]);
+  const arrays = blockArrays(lengths);
+  return new Map([...parameters.keys()].map((name, i) => [name, { m: arrays[2 * i]!, v: arrays[2 * i + 1]! }]));
 }
 
 function addInto(sums: Map<string, Float32Array>, name: string, values: Float32Array): void {

@@ -122,7 +122,7 @@ describe('a session without work for a time', () => {
       after: timer.after,
       onSwap: () => told(),
     });
-    sessions.create(spec('s'), executionPlan(model.base.config, { threads: 1 }));
+    sessions.create(spec('s'), executionPlan(model.base.config, { threads: 1 }, lora));
     let held: WeakRef<object> | undefined;
     await sessions.use('s', async (session) => {
       held = new WeakRef(session);

@@ -2,6 +2,9 @@
 import type { Graph, RotaryTables, Value } from '@loopwright/graph';
 import type { ModelConfig } from './config.js';
 
+/** Tables end at a multiple of this, so that they hold the padding of a sequence as long as the context; lengths are padded to 16, or few times that. */
+const tableMultiple = 64;
+
 export interface RopeTables {
   /** [positions, headDim/2], row-major. */
   readonly cos: Float32Array;
@@ -51,7 +54,8 @@ export function ropeTables(
 export function layerRotary(graph: Graph, config: ModelConfig, positions: Value): (layer: number) => RotaryTables {
   const half = config.headDim / 2;
   const tablesOf = (rope: Pick<ModelConfig, 'headDim' | 'ropeTheta' | 'ropeScaling'>): RotaryTables => {
-    const { cos, sin, positions: count } = ropeTables(rope, config.contextLength);
+    const rows = Math.ceil(config.contextLength / tableMultiple) * tableMultiple;
+    const { cos, sin, positions: count } = ropeTables(rope, rows);
     return { positions, cos: graph.constant(cos, [count, half]), sin: graph.constant(sin, [count, half]) };
   };
   const { slidingWindow: window } = config;

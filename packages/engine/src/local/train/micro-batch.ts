@@ -23,7 +23,14 @@ export interface MicroBatch {
   readonly targets: number;
 }
 
-/** Rows of like length together, longest first; equal ones in the order of their datums. `attentionTokens`: {@link packRows}. */
+export interface ModelLimits {
+  /** {@link packRows} */
+  readonly attentionTokens: number;
+  /** Shared rows are no longer: the tables of positions end there. */
+  readonly contextLength: number;
+}
+
+/** Rows of like length together, longest first; equal ones in the order of their datums. */
 export function planMicroBatches(
   data: readonly Datum[],
   loss: LossSpec,
@@ -32,9 +39,11 @@ export function planMicroBatches(
     lengthMultiple,
     sharePrefixes = false,
     attentionTokens,
-  }: MicroBatchPlan & { readonly attentionTokens: number },
+    contextLength,
+  }: MicroBatchPlan & ModelLimits,
 ): MicroBatch[] {
-  const packed = packRows(data, loss, { maxTokens: sharePrefixes ? microBatchTokens : 0, attentionTokens });
+  const maxTokens = sharePrefixes ? Math.min(microBatchTokens, contextLength) : 0;
+  const packed = packRows(data, loss, { maxTokens, attentionTokens });
   const rows = packed.map((row) => ({
     row,
     first: Math.min(...row.datums),

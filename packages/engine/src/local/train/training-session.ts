@@ -157,7 +157,9 @@ export class TrainingSession {
     checkData(data, loss, this.#base.config);
     const backward = type === 'forward-backward';
     const { config } = this.#base;
-    const batches = planMicroBatches(data, loss, { ...this.plan, attentionTokens: attentionTokens(config) });
+    const { contextLength } = config;
+    const limits = { attentionTokens: attentionTokens(config), contextLength };
+    const batches = planMicroBatches(data, loss, { ...this.plan, ...limits });
     const { training } = this.spec;
     checkPassMemory(batches, { plan: this.plan, config, training, backward, maxMemoryBytes });
     const program = await this.#base.program({

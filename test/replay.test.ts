@@ -153,6 +153,26 @@ describe('replay', () => {
     expect(stdout).toContain('This replay leaves the recorded plan (threads 2 recorded, 1 now)');
   });
 
+  test('is kept for diff: two replays under one plan are the same, and one of another plan says where it parts', async () => {
+    const kept = (name: string) => join(folder.path, `kept-${name}`);
+    const keep = (name: string, ...more: string[]) =>
+      runCommand(replayArgs(runs.calm, '--keep', kept(name), '--json', ...more), { home });
+    const ends = await Promise.all([keep('one'), keep('other'), keep('single', '--threads', '1')]);
+    expect(ends.map(({ code }) => code).slice(0, 2)).toEqual([0, 0]);
+    expect(ends[0]!.events.at(-1)).toMatchObject({ type: 'replay-end', kept: kept('one') });
+    const [same, asRecorded, parted] = await Promise.all([
+      runCommand(['diff', kept('one'), kept('other')], { home }),
+      runCommand(['diff', runs.calm, kept('one')], { home }),
+      runCommand(['diff', kept('one'), kept('single')], { home }),
+    ]);
+    for (const { code, stdout } of [same, asRecorded]) {
+      expect(stdout).toBe('First: run. Second: run.\nThe same, bit for bit: 20 operations.\n');
+      expect(code).toBe(0);
+    }
+    expect(parted.stdout).toContain('threads 2 in the first, 1 in the second');
+    expect((await keep('one')).events).toMatchObject([{ type: 'error', error: { code: 'invalid_argument' } }]);
+  });
+
   test('refuses a data directory while a server works on it', async () => {
     await using _server = await startServer({ dataDir: join(folder.path, 'busy'), models: [] });
     const { code, stderr } = await runCommand(replayArgs(join(folder.path, 'busy')), { home });

@@ -162,6 +162,7 @@ function buildProgram(context: CommandContext): Command {
       'leave the recorded plan, to see how much another number of threads changes',
       wholeNumber(1, 256),
     )
+    .option('--keep <dir>', 'keep what it came to as a data directory, for diff: new, or empty')
     .option('--model <id=dir>', 'a base model that sessions name, where it is not in the model folders', modelArgument)
     .action(async (dir, options) => (await import('./replay/replay.js')).replayCommand(dir, options, context));
 

@@ -15,7 +15,8 @@ import { whileUnused } from '../store/data-lock.js';
 import { openDatabase } from '../store/open-database.js';
 import { defaultWorkspace } from '../workspace.js';
 
-const databaseName = 'loopwright.db';
+/** In a data directory. */
+export const databaseName = 'loopwright.db';
 /** Rows that a server had committed when it ended without closing may still be in the second. */
 const databaseFiles = [databaseName, `${databaseName}-wal`];
 
@@ -102,7 +103,8 @@ async function requireLog(dataDir: string): Promise<void> {
   });
 }
 
-async function copyDatabase(from: string, to: string): Promise<void> {
+/** Copies a database that nobody writes meanwhile. */
+export async function copyDatabase(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of databaseFiles) {
     await copyFile(join(from, name), join(to, name)).catch((error: NodeJS.ErrnoException) => {

@@ -21,6 +21,7 @@ import type { SessionRecord } from '../sessions/session-record.js';
 import type { AnyResult } from '../usage/ledger.js';
 import { differenceOf } from './differences.js';
 import { type Finding, type OperationFindings, type OperationRef, outcomeText, refOf } from './findings.js';
+import type { KeptRun } from './kept-run.js';
 import type { RecordedData } from './recorded-data.js';
 import { placeOf, type Turn, timelineOf } from './timeline.js';
 import { weightsDifference } from './weights-difference.js';
@@ -41,8 +42,8 @@ export interface SessionReplayOptions {
   readonly blobs: FileBlobStore;
   /** Told of every operation whose turn is over, in their order. */
   readonly onOperation?: (ended: ReplayedOperation) => void;
-  /** Takes over what an operation came to. */
-  readonly onOutcome?: (record: OperationRecord, outcome: ReplayedOutcome) => Promise<void>;
+  /** Takes over what each operation came to; then `blobs` are its own, and what is saved stays in them. */
+  readonly kept?: Pick<KeptRun, 'ended'>;
   readonly signal?: AbortSignal;
 }
 
@@ -291,11 +292,13 @@ export class SessionReplay {
   async #end(record: OperationRecord, place: string, outcome: ReplayedOutcome): Promise<void> {
     this.counts.compared += 1;
     const findings = await this.#compare(record, outcome);
-    await this.#options.onOutcome?.(record, outcome);
-    const { blobs, session } = this.#options;
-    // Compared, and so not needed any more: long runs save more than a disk may hold twice.
-    for (const { hash } of (outcome.status === 'Completed' && outcome.files) || [])
-      await blobs.delete({ workspaceId: session.workspaceId, hash });
+    const { blobs, kept, session } = this.#options;
+    if (kept !== undefined) await kept.ended(record, outcome);
+    else {
+      // Compared, and so not needed any more: long runs save more than a disk may hold twice.
+      for (const { hash } of (outcome.status === 'Completed' && outcome.files) || [])
+        await blobs.delete({ workspaceId: session.workspaceId, hash });
+    }
     this.#report(record, place, findings);
   }
 

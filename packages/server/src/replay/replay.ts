@@ -10,6 +10,7 @@ import { type InstalledModel, type ModelCache, ModelRegistry } from '../models/m
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { FieldDifference } from './differences.js';
 import { fieldDifferences, type OperationFindings } from './findings.js';
+import { KeptRun } from './kept-run.js';
 import { openRecordedData, type RecordedData, sessionOf } from './recorded-data.js';
 import { noCounts, type ReplayCounts, type ReplayedOperation, SessionReplay } from './replay-session.js';
 
@@ -28,6 +29,11 @@ export interface ReplayOptions {
   readonly cacheDirectory: string;
   /** Leaves the recorded plan: bits may differ, and the report says by how much. */
   readonly threads?: number;
+  /**
+   * Where what the replay came to is kept, as a data directory that `compareRuns` and `replay` read; new or empty, and there when all
+   * is done. Without it nothing is kept.
+   */
+  readonly keepIn?: string;
   /** By default the embedded engine, in a process of its own. */
   readonly createEngine?: ReplayEngine;
   readonly onEvent?: (event: ReplayEvent) => void;
@@ -63,7 +69,7 @@ export interface ReplayReport extends ReplayCounts {
  * @throws `data_dir_in_use`, `invalid_argument`, `unknown_session`, `unknown_model`; what ends an engine; `cancelled`
  */
 export async function replay(options: ReplayOptions): Promise<readonly ReplayReport[]> {
-  const { dataDir, session: name, models, signal } = options;
+  const { dataDir, session: name, models, keepIn, signal } = options;
   if (signal !== undefined) setMaxListeners(0, signal); // every sampling call that runs listens to it
   await using data = await openRecordedData(dataDir);
   const sessions = name === undefined ? data.sessions : [sessionOf(data, name)];
@@ -72,21 +78,23 @@ export async function replay(options: ReplayOptions): Promise<readonly ReplayRep
     allowPaths: true,
     ...(options.modelCache === undefined ? {} : { cache: options.modelCache }),
   });
+  await using kept = keepIn === undefined ? undefined : await KeptRun.begin(data, sessions, keepIn);
   const reports: ReplayReport[] = [];
   for (const session of sessions) {
-    const report = await replayOne(data, session, { ...options, registry });
+    const report = await replayOne(data, session, { ...options, registry, kept });
     reports.push(report);
     options.onEvent?.({ type: 'session-end', report });
   }
+  await kept?.finish();
   return reports;
 }
 
 async function replayOne(
   data: RecordedData,
   session: SessionRecord,
-  options: ReplayOptions & { readonly registry: ModelRegistry },
+  options: ReplayOptions & { readonly registry: ModelRegistry; readonly kept: KeptRun | undefined },
 ): Promise<ReplayReport> {
-  const { cacheDirectory, createEngine = embedded(cacheDirectory), onEvent, signal } = options;
+  const { cacheDirectory, createEngine = embedded(cacheDirectory), kept, onEvent, signal } = options;
   const { name, spec, plan: recorded } = session;
   if (recorded === null) return { session: name, plan: undefined, differences: [], largest: {}, ...noCounts };
   signal?.throwIfAborted();
@@ -101,13 +109,16 @@ async function replayOne(
   onEvent?.({ type: 'session-start', ...start });
   const directory = join(data.temporaryDirectory, 'replays', session.id);
   await mkdir(directory, { recursive: true });
+  await kept?.beginSession(session, plan);
+  const ownBlobs = { root: join(data.temporaryDirectory, 'blobs'), durability: 'process-crash', graceMs: 0 } as const;
   const replayed = new SessionReplay({
     data,
     session,
     engine,
     plan,
     directory,
-    blobs: new FileBlobStore({ root: join(data.temporaryDirectory, 'blobs'), durability: 'process-crash', graceMs: 0 }),
+    blobs: kept?.blobs ?? new FileBlobStore(ownBlobs),
+    ...(kept && { kept }),
     ...(onEvent && { onOperation: (operation) => onEvent({ type: 'operation-end', session: name, operation }) }),
     ...(signal && { signal }),
   });

@@ -14,6 +14,8 @@ export interface ReplayCommandOptions {
   readonly session?: string;
   readonly threads?: number;
   readonly model?: Readonly<Record<string, string>>;
+  /** Where what it came to is kept. */
+  readonly keep?: string;
 }
 
 const sides: Sides = ['recorded', 'now'];
@@ -23,11 +25,12 @@ const fieldsShown = 8;
 /** Exit code 1 when anything differs, or nothing was recorded. */
 export async function replayCommand(
   directory: string,
-  { session, threads, model = {} }: ReplayCommandOptions,
+  { session, threads, model = {}, keep }: ReplayCommandOptions,
   { console, settings, exitWith }: CommandContext,
 ): Promise<void> {
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const { replay } = await loadServer();
+  const keepIn = keep === undefined ? undefined : resolve(keep);
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('Stopping the replay.') });
   using progress = new StatusLine(console);
   const reports = await replay({
@@ -39,10 +42,13 @@ export async function replayCommand(
     signal: interrupt.signal,
     ...(session === undefined ? {} : { session }),
     ...(threads === undefined ? {} : { threads }),
+    ...(keepIn === undefined ? {} : { keepIn }),
   });
   const isSame = reports.every(({ differences }) => differences.length === 0);
   const compared = reports.reduce((sum, report) => sum + report.compared, 0);
-  console.event({ type: 'replay-end', same: isSame, sessions: reports.length, compared });
+  const kept = keepIn === undefined ? {} : { kept: keepIn };
+  console.event({ type: 'replay-end', same: isSame, sessions: reports.length, compared, ...kept });
+  if (keepIn !== undefined) console.line(`Kept in ${keepIn}, for loopwright diff.`);
   if (compared === 0) console.line('Nothing was recorded here that could be run again.');
   if (!isSame || compared === 0) exitWith(exitCodes.failed);
 }

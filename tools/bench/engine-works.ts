@@ -11,7 +11,7 @@ async function withEngine(settings: Settings, work: (engine: LocalEngine) => Pro
   try {
     const engine = await LocalEngine.load(
       { id: 'bench', directory: settings.modelDirectory },
-      { cacheDirectory, threads: settings.threads },
+      { cacheDirectory, threads: settings.threads, lowMemory: settings.lowMemory },
     );
     await work(engine);
     await engine[Symbol.asyncDispose]();

@@ -2,7 +2,7 @@
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
  * train B S · decode B · generate B · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
- * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, PROMPT=64, NEW=64
+ * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';

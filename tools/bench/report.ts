@@ -6,6 +6,8 @@ export interface Settings {
   readonly repeats: number;
   /** `wall` seconds, or `cpu` seconds of this process and its children for a machine that others use. */
   readonly clock: 'wall' | 'cpu';
+  /** Sessions are made with the engine's low-memory option. */
+  readonly lowMemory: boolean;
   /** Prompt tokens of the sampling works. */
   readonly prompt: number;
   /** New tokens of the sampling works. */
@@ -25,6 +27,7 @@ export function settingsFrom(env: Readonly<Record<string, string | undefined>>):
     threads: number('THREADS', 2),
     repeats: number('REPEATS', 3),
     clock: env.CLOCK === 'cpu' ? 'cpu' : 'wall',
+    lowMemory: env.MEMORY === 'low',
     prompt: number('PROMPT', 64),
     newTokens: number('NEW', 64),
   };

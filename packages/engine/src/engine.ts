@@ -39,6 +39,16 @@ export interface ExecutionPlan {
    * its own; absent in plans made before there was that: no. Packed products add up in another order.
    */
   readonly packWeights?: boolean;
+  /** What passes compute again instead of keeping it for their backward part; absent in plans made before there was that: nothing. */
+  readonly recompute?: RecomputePlan;
+}
+
+/** Memory for time: which micro-batches keep less. */
+export interface RecomputePlan {
+  /** In rows of more tokens than these, padding included, scores of attention are computed again, and the head goes in chunks. */
+  readonly attentionOver: number;
+  /** In micro-batches of more tokens than these, padding included, every layer is computed again; 0: always. */
+  readonly layersOver: number;
 }
 
 export interface SessionOptions {

@@ -4,6 +4,7 @@ export type {
   Engine,
   ExecutionPlan,
   LogprobsRequest,
+  RecomputePlan,
   SampleRequest,
   SamplerWeights,
   SavedFiles,

@@ -40,6 +40,11 @@ export type ConnectOptions = (RemoteOptions | EmbeddedOptions) & {
    * with `memory_limit_exceeded` before any work.
    */
   readonly maxMemoryBytes?: number;
+  /**
+   * Embedded only: new sessions compute every layer again in the backward pass, in a fraction of the memory and about a third more time;
+   * by default only where long rows or a tight limit ask for it.
+   */
+  readonly lowMemory?: boolean;
 };
 
 /** A service client that also looks after the embedded server, where there is one: closing it ends server and engines. */
@@ -127,7 +132,7 @@ export class ServiceConnection extends ServiceClient {
  * const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 16 });
  */
 export async function connect(options: ConnectOptions = {}): Promise<ServiceConnection> {
-  const { url, apiKey, dataDir, models, logLevel, threads, maxMemoryBytes } = options;
+  const { url, apiKey, dataDir, models, logLevel, threads, maxMemoryBytes, lowMemory } = options;
   if (url !== undefined && dataDir !== undefined) {
     throw complaint({
       field: 'dataDir',
@@ -142,7 +147,7 @@ export async function connect(options: ConnectOptions = {}): Promise<ServiceConn
     const key = apiKey ?? settings.apiKey;
     return new ServiceConnection({ baseUrl: address, ...(key === undefined ? {} : { apiKey: key }) });
   }
-  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, maxMemoryBytes });
+  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, maxMemoryBytes, lowMemory });
   const server = await startEmbeddedServer(settings, embedded);
   return new ServiceConnection({ baseUrl: server.url, apiKey: server.apiKey }, server);
 }

@@ -55,6 +55,11 @@ export interface ServerOptions {
    */
   readonly maxMemoryBytes?: number;
   /**
+   * New sessions compute every layer again in the backward pass, in a fraction of the memory and about a third more time; by default only
+   * where long rows or a tight limit ask for it.
+   */
+  readonly lowMemory?: boolean;
+  /**
    * Sessions that had no work for so long are put on the disk (in `swap` of the cache folder) until their next operation, which then
    * takes a moment longer; 10 minutes by default, null keeps all in memory.
    */
@@ -152,11 +157,13 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     cacheDirectory = join(dataDir, 'cache'),
     threads = defaultThreads(),
     maxMemoryBytes = defaultMaxMemoryBytes(),
+    lowMemory = false,
     swapAfterMs = defaultSwapAfterMs,
   } = options;
   checkMemoryLimit(maxMemoryBytes);
   checkSwapAfter(swapAfterMs);
-  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, swapAfterMs, logger }) } = options;
+  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, lowMemory, swapAfterMs, logger }) } =
+    options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');

@@ -4,6 +4,7 @@ import type { ModelCard } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
 import type { WeightsFile } from '../formats/weights-file.js';
 import type { ModelConfig } from './models/config.js';
+import type { SequenceForm } from './models/sequence-form.js';
 import { weightSpecs } from './models/weight-names.js';
 import { Compiled, type TensorFactory } from './ort/runtime.js';
 import { buildTrainingGraph, type Trained } from './train/training-graph.js';
@@ -19,6 +20,7 @@ export interface TrainingProgramKind {
   readonly backward: boolean;
   /** Weights of linear layers as packed constants, which the program holds for itself, or fed from the one copy. */
   readonly packWeights: boolean;
+  readonly form: SequenceForm;
 }
 
 export interface BaseModelParts {
@@ -55,9 +57,9 @@ export class BaseModel implements AsyncDisposable {
 
   /** The training program for these arrays, compiled at its first use. */
   program(kind: TrainingProgramKind): Promise<TrainingProgram> {
-    const { trained, backward, packWeights } = kind;
+    const { trained, backward, packWeights, form } = kind;
     const arrays = trained.type === 'lora' ? [...trained.targetModules].sort().join(',') : trained.type;
-    const key = `${arrays} ${backward} ${packWeights}`;
+    const key = `${arrays} ${backward} ${packWeights} ${form.blocks} ${form.attention} ${form.layers}`;
     let found = this.#programs.get(key);
     if (found === undefined) {
       found = this.#compile(kind);

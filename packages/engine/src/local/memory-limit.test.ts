@@ -7,6 +7,7 @@ import { LocalEngine } from './local-engine.js';
 import { heldBytes, microBatchBytes, modelBytes, samplingBytes, scoringBytes, sessionBytes } from './memory.js';
 import { defaultCacheBytes, planWithin } from './memory-limit.js';
 import type { ModelConfig } from './models/config.js';
+import { formOf } from './models/sequence-form.js';
 import { executionPlan } from './plan.js';
 import { adam, base, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from './testing/tiny-engine.js';
 
@@ -24,10 +25,16 @@ beforeAll(async () => {
   config = directory.config;
 });
 
-const row = (length: number) => microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true });
+const row = (length: number) => {
+  const form = formOf(executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training).recompute, {
+    rows: 1,
+    length,
+  });
+  return microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true, form });
+};
 /** A limit under which sessions are planned with micro-batches of that many tokens. */
-const limitFor = (tokens: number, packWeights = false) =>
-  Math.ceil(heldBytes({ config, training, cacheBytes, packWeights }) + row(tokens));
+const limitFor = (tokens: number, { packWeights = false, of = config } = {}) =>
+  Math.ceil(heldBytes({ config: of, training, cacheBytes, packWeights }) + row(tokens));
 
 describe('the plan of a session', () => {
   const plan = (maxMemoryBytes: number, microBatchTokens = 8192) =>
@@ -41,14 +48,18 @@ describe('the plan of a session', () => {
   it('is left alone where its micro-batches fit', () => {
     const wanted = executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training);
     expect(plan(limitFor(8192))).toEqual(wanted);
-    expect(plan(limitFor(8192) - 1)).toEqual({ ...wanted, microBatchTokens: 4096 });
+    expect(plan(limitFor(8192) - 1)).toEqual({
+      ...wanted,
+      microBatchTokens: 4096,
+      recompute: { ...wanted.recompute, layersOver: 4096 },
+    });
   });
 
   it('goes without packed weights before it goes without tokens', () => {
     const packing = { ...executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training), packWeights: true };
     const within = (maxMemoryBytes: number) => planWithin(packing, { config, training, maxMemoryBytes, cacheBytes });
-    expect(within(limitFor(8192, true))).toEqual(packing);
-    expect(within(limitFor(8192, true) - 1)).toEqual({ ...packing, packWeights: false });
+    expect(within(limitFor(8192, { packWeights: true }))).toEqual(packing);
+    expect(within(limitFor(8192, { packWeights: true }) - 1)).toEqual({ ...packing, packWeights: false });
   });
 
   it('has micro-batches of which one long row fits, and of 64 tokens at least', () => {
@@ -59,6 +70,20 @@ describe('the plan of a session', () => {
     }
     expect(plan(1).microBatchTokens).toBe(64);
     expect(plan(1, 32).microBatchTokens).toBe(32);
+  });
+
+  it('computes layers again in rows that would not fit otherwise, and in all where not even short ones do', () => {
+    const layersOver = (maxMemoryBytes: number) => plan(maxMemoryBytes, 1024).recompute?.layersOver;
+    expect(layersOver(limitFor(8192))).toBe(1024);
+    expect(layersOver(limitFor(256))).toBe(256);
+    expect(layersOver(limitFor(255))).toBe(0);
+    const long = { config: { ...config, contextLength: 8192 }, training, cacheBytes };
+    const wanted = executionPlan(long.config, { threads: 1, microBatchTokens: 1024 }, training);
+    const within = (length: number) =>
+      planWithin(wanted, { ...long, maxMemoryBytes: limitFor(length, { of: long.config }) });
+    expect(wanted.recompute?.layersOver).toBe(8192);
+    expect([8192, 4096, 4095].map((length) => within(length).recompute?.layersOver)).toEqual([8192, 4096, 2048]);
+    expect(within(4095).microBatchTokens).toBe(1024);
   });
 
   it('records what a tight limit led to, and gives the same bits on a machine with more memory', async () => {
@@ -110,7 +135,9 @@ describe('refused before any work, with what is needed, what there is, and a rem
 
   it('a session: by itself, or beside others; one that is made anew goes on', async () => {
     const own = sessionBytes(config, training);
-    const maxMemoryBytes = Math.ceil(modelBytes(config) + 1.5 * own + row(16));
+    const size = { rows: 1, length: 16, targets: 1, backward: true };
+    const least = microBatchBytes(config, training, { ...size, form: { blocks: 4, attention: false, layers: true } });
+    const maxMemoryBytes = Math.ceil(modelBytes(config) + 1.5 * own + least);
     await using test = await tinyEngine('llama-tied', { maxMemoryBytes });
     const plan = await test.engine.createSession(session('a'));
     const error = await refused(test.engine.createSession(session('b')));

@@ -12,8 +12,11 @@ import {
   sessionBytes,
 } from './memory.js';
 import type { ModelConfig } from './models/config.js';
+import { formOf } from './models/sequence-form.js';
 import type { MicroBatch } from './train/micro-batch.js';
 
+/** Tokens of the smallest micro-batch that is worth more than one in which layers are computed again: that takes a third more time. */
+const smallestKept = 256;
 /** Tokens of the smallest micro-batch that a limit leads to; more memory is saved by shorter sequences alone. */
 const smallestMicroBatch = 64;
 
@@ -32,22 +35,45 @@ export interface MemoryOptions {
 }
 
 /**
- * The plan without packed weights and, if that is not enough, with fewer tokens in a micro-batch, where one long row of them would not fit beside all else that the engine may hold
- * for this session. A function of model, session and limit: never of other sessions or of free memory.
+ * The plan as it fits beside all else that the engine may hold for this session: without packed weights and, if that is not enough, with
+ * fewer tokens in a micro-batch, where one long row of them would not; and with layers computed again in longer rows than the longest that
+ * fits without. Where not even a short micro-batch fits, in all. A function of model, session and limit: never of other sessions or of free memory.
  */
 export function planWithin(
   plan: ExecutionPlan,
   { config, training, maxMemoryBytes, cacheBytes }: MemoryOptions & { readonly cacheBytes: number },
 ): ExecutionPlan {
-  const fits = (length: number, packWeights: boolean) =>
-    heldBytes({ config, training, cacheBytes, packWeights }) +
-      microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true }) <=
-    maxMemoryBytes;
-  let { microBatchTokens } = plan;
-  const packWeights = plan.packWeights === true && fits(microBatchTokens, true);
-  while (microBatchTokens > smallestMicroBatch && !fits(microBatchTokens, packWeights))
-    microBatchTokens = Math.max(smallestMicroBatch, microBatchTokens >> 1);
-  return { ...plan, packWeights, microBatchTokens };
+  const room = (packed: boolean) => maxMemoryBytes - heldBytes({ config, training, cacheBytes, packWeights: packed });
+  const row = (length: number, recompute: ExecutionPlan['recompute']) =>
+    rowBytes(config, training, { length, recompute });
+  const packWeights = plan.packWeights === true && row(plan.microBatchTokens, plan.recompute) <= room(true);
+  const fits = (length: number, recompute: ExecutionPlan['recompute']) => row(length, recompute) <= room(packWeights);
+  const within = (recompute: ExecutionPlan['recompute'], least: number) => {
+    let tokens = plan.microBatchTokens;
+    while (tokens > least && !fits(tokens, recompute)) tokens = Math.max(least, tokens >> 1);
+    return tokens;
+  };
+  const { recompute } = plan;
+  const microBatchTokens = within(recompute, smallestMicroBatch);
+  if (recompute === undefined || recompute.layersOver === 0) return { ...plan, packWeights, microBatchTokens };
+  if (microBatchTokens < Math.min(plan.microBatchTokens, smallestKept)) {
+    const all = { ...recompute, layersOver: 0 };
+    return { ...plan, packWeights, recompute: all, microBatchTokens: within(all, smallestMicroBatch) };
+  }
+  let layersOver = microBatchTokens;
+  while (layersOver < recompute.layersOver && fits(2 * layersOver, recompute)) layersOver *= 2;
+  layersOver = Math.min(layersOver, recompute.layersOver);
+  return { ...plan, packWeights, recompute: { ...recompute, layersOver }, microBatchTokens };
+}
+
+/** A pass over one row that keeps what its plan says, with gradients. */
+function rowBytes(
+  config: ModelConfig,
+  training: TrainingSpec,
+  { length, recompute }: { readonly length: number; readonly recompute: ExecutionPlan['recompute'] },
+): number {
+  const form = formOf(recompute, { rows: 1, length });
+  return microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true, form });
 }
 
 /** @throws `memory_limit_exceeded` for a model whose weights alone are above the limit */
@@ -63,11 +89,11 @@ export function checkModelMemory(config: ModelConfig, maxMemoryBytes: number): v
 
 /** @param others bytes of the sessions that there are @throws `memory_limit_exceeded` for a session with which no pass would fit */
 export function checkSessionMemory(
-  { microBatchTokens, lengthMultiple, packWeights = false }: ExecutionPlan,
+  { microBatchTokens, lengthMultiple, packWeights = false, recompute }: ExecutionPlan,
   { config, training, maxMemoryBytes, others }: MemoryOptions & { readonly others: number },
 ): void {
   const length = Math.min(microBatchTokens, lengthMultiple);
-  const pass = microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true });
+  const pass = rowBytes(config, training, { length, recompute });
   const smaller =
     training.type === 'lora' ? 'a smaller rank, fewer target modules' : 'an adapter instead of all weights';
   check({
@@ -86,8 +112,8 @@ export function checkPassMemory(
 ): void {
   const { config, training, maxMemoryBytes, backward, plan } = options;
   const heldBytes = held({ config, training, packWeights: backward && plan.packWeights === true });
-  for (const { rows, length, targets } of batches) {
-    const size = { rows: rows.length, length, targets, backward };
+  for (const { rows, length, targets, form } of batches) {
+    const size = { rows: rows.length, length, targets, backward, form };
     const fewer = targets > 1 ? 'fewer targets a token, ' : '';
     check({
       field: `data[${Math.min(...rows[0]!.datums)}].modelInput`,

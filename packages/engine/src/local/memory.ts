@@ -8,7 +8,7 @@
  */
 import type { TrainingSpec } from '@loopwright/protocol';
 import type { ModelConfig } from './models/config.js';
-import { queryBlocks } from './models/transformer.js';
+import { keepsAll, keptForm, type SequenceForm } from './models/sequence-form.js';
 import { linearModules, weightSpecs } from './models/weight-names.js';
 import { headKinds } from './sample/head-graph.js';
 import { spareRoom } from './sample/row-cache.js';
@@ -18,16 +18,21 @@ import { keptVersions } from './sample/snapshots.js';
 const float = 4;
 /** Node, the runtime's library, and training programs of some thousand operations. */
 const processBytes = 170e6;
-/** The runtime's arena holds more than the arrays that live: by 1, 2 and 27 % in the three passes measured, so the worst of them counts. */
-const arenaOverhead = 1.3;
-/** Masks [S, S] of a row at once: as it is fed, the one before it, cut into blocks, and once more for windows. */
-const maskCopies = 6;
+/** The runtime's arena holds more than the arrays that live: by 1 to 19 % in the passes measured. */
+const arenaOverhead = 1.22;
+/** Masks of a row at once: as they are kept, as they are made and, where layers have windows, once more. */
+const maskCopies = ({ slidingWindow }: ModelConfig) => (slidingWindow === null ? 2 : 3);
 /** Numbers of a saved adapter by those of a trained one: as it is, with the scale multiplied in, and in the blocks of the decoder. */
 const snapshotCopies = 3;
 
-/** One copy of the weights that all programs share, in the engine's process. */
+/** Programs that hold tables of rotary positions, of the whole context, each for itself: for passes with and without gradients, short and long, for prompts and for decoding. */
+const rotaryPrograms = 8;
+
+/** One copy of the weights that all programs share, in the engine's process, and what every program has of its own. */
 export function modelBytes(config: ModelConfig): number {
-  return processBytes + float * parameterCount(config);
+  const { contextLength, headDim, slidingWindow } = config;
+  const tables = (slidingWindow === null ? 1 : 2) * contextLength * headDim;
+  return processBytes + float * (parameterCount(config) + rotaryPrograms * tables);
 }
 
 /** The programs that decoding can't do without: weights packed for one row after the other, the head as one more where it is the embedding. */
@@ -72,21 +77,25 @@ export interface BatchSize {
   /** K. */
   readonly targets: number;
   readonly backward: boolean;
+  readonly form: SequenceForm;
 }
 
 /** What a micro-batch takes beside model and session, until its results are read. */
 export function microBatchBytes(
   config: ModelConfig,
   training: TrainingSpec,
-  { rows: B, length: S, targets: K, backward }: BatchSize,
+  { rows: B, length: S, targets: K, backward, form }: BatchSize,
 ): number {
   const N = B * S;
   const ranks = training.type === 'lora' ? training.rank * training.targetModules.length : 0;
-  const width = layerWidth(config) + ranks;
+  const keptOfLayer = layerWidth(config, form) + ranks + (form.attention ? 0 : keptScores(config, S, form));
   // A forward pass lets go of a layer before the next one, and of a block's scores before the next block.
-  const layers = N * (backward ? config.layers * (width + keptScores(config, S)) : width);
-  const working = Math.max(N * headWidth(config, training, { targets: K, backward }), N * workingWidth(config, S));
-  const inputs = maskCopies * B * S ** 2 + N * (4 * K + 8);
+  const kept = form.layers ? config.layers * config.hiddenSize + keptOfLayer : config.layers * keptOfLayer;
+  const layers = N * (backward ? kept : layerWidth(config, form) + ranks);
+  const chunks = keepsAll(form) ? 1 : form.blocks;
+  const head = (N / chunks) * headWidth(config, training, { targets: K, backward });
+  const working = Math.max(head, N * workingWidth(config, S, form));
+  const inputs = B * maskNumbers(config, S, form) + N * (4 * K + 8);
   // Gradients as the program makes them, as copies that are read, and summed up over micro-batches.
   const gradients = backward
     ? 3 * trainedCount(config, training) + (training.type === 'full' ? 2 * N * config.hiddenSize : 0)
@@ -124,8 +133,8 @@ function cacheBytesPerPosition({ layers, kvHeads, headDim }: ModelConfig): numbe
 
 /** A prompt on its way through the layers, one at a time. */
 function sequenceBytes(config: ModelConfig, tokens: number): number {
-  const layer = tokens * (layerWidth(config) + workingWidth(config, tokens));
-  return float * (arenaOverhead * layer + maskCopies * tokens ** 2);
+  const layer = tokens * (layerWidth(config, keptForm) + workingWidth(config, tokens, keptForm));
+  return float * (arenaOverhead * layer + maskNumbers(config, tokens, keptForm));
 }
 
 function parameterCount(config: ModelConfig): number {
@@ -139,24 +148,32 @@ function trainedCount(config: ModelConfig, training: TrainingSpec): number {
 }
 
 /** Numbers a token that a layer makes and a backward pass reads again, but for scores and adapters. */
-function layerWidth(config: ModelConfig): number {
+function layerWidth(config: ModelConfig, { blocks, attention: again }: SequenceForm): number {
   const { intermediateSize, heads, kvHeads, headDim, hiddenAct } = config;
   const [queries, keys] = [heads * headDim, kvHeads * headDim];
-  // Queries and what attention gives for them; keys and values once for each block of queries that sees them.
-  const attention = 2 * queries + (queryBlocks + 1) * keys;
+  // Queries and what attention gives for them; keys and values, once for each block of queries that sees them where they are kept so.
+  const attention = 2 * queries + (again ? 2 : blocks + 1) * keys;
   // Gate before and after its activation, up, their product; gelu is made of three parts more.
   const fed = (hiddenAct === 'silu' ? 4 : 7) * intermediateSize;
   return normWidths(config) + attention + fed;
 }
 
-/** Scores a token and layer, of each block of queries for the keys up to its end. */
-function keptScores({ heads }: ModelConfig, S: number): number {
-  return (heads * S * (queryBlocks + 1)) / (2 * queryBlocks);
+/** The share of S² that blocks of queries see, each of the keys up to its own end. */
+const seenShare = ({ blocks }: SequenceForm) => (blocks + 1) / (2 * blocks);
+
+/** Scores a token and layer. */
+function keptScores({ heads }: ModelConfig, S: number, form: SequenceForm): number {
+  return heads * S * seenShare(form);
+}
+
+/** Masks of one row: the one term that grows with the square of its length, 10 bytes a token at 4,096. */
+function maskNumbers(config: ModelConfig, S: number, form: SequenceForm): number {
+  return maskCopies(config) * seenShare(form) * S ** 2;
 }
 
 /** Numbers a token while one layer is computed, or its gradient: those of the MLP, and some times the scores of the longest block. */
-function workingWidth({ intermediateSize, heads }: ModelConfig, S: number): number {
-  return 6 * intermediateSize + (4 * heads * S) / queryBlocks;
+function workingWidth({ intermediateSize, heads }: ModelConfig, S: number, { blocks }: SequenceForm): number {
+  return 6 * intermediateSize + (4 * heads * S) / blocks;
 }
 
 /** Numbers a token in the head: its logits twice or, for a frozen head with many targets, their rows of it. A trained one keeps more. */

@@ -81,6 +81,7 @@ function buildProgram(context: CommandContext): Command {
     .option('--api-key <key>', 'ask it of every request (default: LOOPWRIGHT_API_KEY)')
     .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
     .option('--max-memory <size>', 'of an engine, such as 6GB (default: nine tenths of the machine’s)', memorySize)
+    .option('--low-memory', 'new sessions train in a fraction of the memory, a third slower')
     .option(
       '--swap-after <minutes>',
       'put sessions without work on the disk until they go on; 0 keeps all in memory',

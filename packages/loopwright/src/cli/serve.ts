@@ -19,6 +19,7 @@ export interface ServeOptions {
   readonly threads?: number;
   /** Bytes. */
   readonly maxMemory?: number;
+  readonly lowMemory?: boolean;
   /** Minutes; 0 for never. */
   readonly swapAfter: number;
   readonly logLevel: LogLevel;
@@ -27,7 +28,7 @@ export interface ServeOptions {
 /** Serves until Ctrl-C or SIGTERM. */
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
-  const { maxMemory = defaultMaxMemoryBytes(), swapAfter } = options;
+  const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -47,6 +48,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(threads === undefined ? {} : { threads }),
     maxMemoryBytes: maxMemory,
+    lowMemory,
     swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });

@@ -17,6 +17,8 @@ export interface EmbeddedEngineOptions {
   readonly cacheDirectory: string;
   /** Memory of an engine's process at most; nine tenths of the machine's by default. */
   readonly maxMemoryBytes?: number;
+  /** New sessions keep of a pass only what goes into each layer; false by default. */
+  readonly lowMemory?: boolean;
   /** Sessions without work for so long go to the disk; null for never. */
   readonly swapAfterMs?: number | null;
   /** Told of sessions that go to the disk and come back, and warned where one can't go. */

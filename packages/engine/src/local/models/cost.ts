@@ -1,6 +1,6 @@
 /** What tokens cost in a training pass, as far as the plan of micro-batches needs to know. */
 import type { ModelConfig } from './config.js';
-import { queryBlocks } from './transformer.js';
+import { queryBlocks } from './sequence-form.js';
 import { weightSpecs } from './weight-names.js';
 
 /** Scores are computed in smaller products and pass through softmax: measured, they take about twice as long as their multiplications say. */

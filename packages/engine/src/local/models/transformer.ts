@@ -6,24 +6,28 @@
 import {
   add,
   concat,
+  type Dim,
   type Graph,
   gather,
   matMul,
   mul,
   product,
   type RotaryTables,
+  recompute,
   reshape,
   rotaryEmbedding,
+  slice,
   softmax,
   split,
-  staticDim,
   stopGradient,
   transpose,
   type Value,
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
-import { activation, mlpNormName, norm, scaleEmbeddings, slides, windowMask } from './blocks.js';
+import { activation, mlpNormName, norm, scaleEmbeddings, slides } from './blocks.js';
 import type { ModelConfig } from './config.js';
+import { blockMasks, parts } from './mask.js';
+import { type SequenceForm, sequenceLength } from './sequence-form.js';
 
 /** A weight by its name in the model's files. */
 export type Weights = (name: string) => Value;
@@ -37,23 +41,10 @@ export interface SequenceInputs {
   readonly positions: Value;
   /** By layer. */
   readonly rotary: (layer: number) => RotaryTables;
-  /** [B, S, S]: 0 where a token may look, a large negative number elsewhere, and always after the token itself. */
-  readonly mask: Value;
+  /** int64 [B, S], where a row holds several sequences; see {@link blockMasks}. */
+  readonly segments?: Value;
+  readonly form: SequenceForm;
 }
-
-/**
- * A sequence is cut into this many blocks of queries, each of which is multiplied with the keys up to its own end alone: three eighths
- * of the scores of causal attention are never computed. Lengths are multiples of it.
- */
-export const queryBlocks = 4;
-/** Tokens that a sequence is padded to: whole blocks of queries, and whole multiples. */
-export function paddedLength(tokens: number, multiple: number): number {
-  const step = Math.ceil(multiple / queryBlocks) * queryBlocks;
-  return Math.ceil(tokens / step) * step;
-}
-
-/** S, the length of a sequence, by Q, the length of a block. */
-export const sequenceLength = product([queryBlocks, 'Q']);
 
 export interface LayerCache {
   /** [B, K, S, d], positions already rotated in. */
@@ -71,25 +62,6 @@ export interface SequenceOutputs {
 
 export const layerName = (layer: number, rest: string) => `model.layers.${layer}.${rest}`;
 
-/** Equal parts of an axis of that many positions, the axis left out. */
-function parts(x: Value, axis: number): readonly Value[] {
-  const sizes = new Array<number>(staticDim(x.shape, axis)).fill(1);
-  return split(x, axis, sizes).map((part) => reshape(part, [...x.shape.slice(0, axis), ...x.shape.slice(axis + 1)]));
-}
-
-/** The mask of each block of queries [B, 1, 1, Q, (i+1)·Q], for the keys up to its end. */
-function blockMasks(mask: Value): Value[] {
-  const B = mask.shape[0]!;
-  return parts(reshape(mask, [B, queryBlocks, 'Q', sequenceLength]), 1).map((block, i) => {
-    const keyBlocks = parts(reshape(block, [B, 'Q', queryBlocks, 'Q']), 2).slice(0, i + 1);
-    const seen = concat(
-      keyBlocks.map((part) => reshape(part, [B, 'Q', 1, 'Q'])),
-      2,
-    );
-    return reshape(seen, [B, 1, 1, 'Q', product([i + 1, 'Q'])]);
-  });
-}
-
 interface Heads {
   readonly kvHeads: number;
   readonly groups: number;
@@ -98,31 +70,51 @@ interface Heads {
   readonly scale: number;
 }
 
+interface AttentionOptions {
+  readonly masks: readonly Value[];
+  readonly heads: Heads;
+  readonly form: SequenceForm;
+}
+
 /**
  * Attention of queries [B, S, K·G·d] to `keys` and `values` [B, K, S, d] under {@link blockMasks}, block by block → [B·S, K·G·d].
  */
 function attention(
   queries: Value,
   { keys, values }: LayerCache,
-  { masks, heads: { kvHeads: K, groups: G, headDim: d, scale } }: { masks: readonly Value[]; heads: Heads },
+  { masks, heads: { kvHeads: K, groups: G, headDim: d, scale }, form }: AttentionOptions,
 ): Value {
   const B = queries.shape[0]!;
-  const blocks = reshape(queries, [B, queryBlocks, 'Q', K, G, d]);
-  const byBlock = parts(transpose(blocks, [1, 0, 3, 4, 2, 5]), 0);
-  const cut = (x: Value) => split(reshape(x, [B, K, queryBlocks, 'Q', d]), 2, new Array<number>(queryBlocks).fill(1));
-  const [keyBlocks, valueBlocks] = [cut(keys), cut(values)];
-  const upTo = (all: readonly Value[], i: number) =>
-    reshape(concat(all.slice(0, i + 1), 2), [B, K, product([i + 1, 'Q']), d]);
-  const mixed = byBlock.map((block, i) => {
+  const { blocks } = form;
+  const byBlock = parts(transpose(reshape(queries, [B, blocks, 'Q', K, G, d]), [1, 0, 3, 4, 2, 5]), 0);
+  const [keysUpTo, valuesUpTo] = [keys, values].map((x) => upTo(reshape(x, [B, K, blocks, 'Q', d]), form)) as [
+    Cut,
+    Cut,
+  ]; // two of two
+  const mix = (block: Value, i: number) => {
     const [seen, size] = [product([i + 1, 'Q']), product([G, 'Q'])];
-    const scores = matMul(reshape(block, [B, K, size, d]), upTo(keyBlocks, i), {
-      transposeB: true,
-      alpha: scale,
-    });
+    const scores = matMul(reshape(block, [B, K, size, d]), keysUpTo(i), { transposeB: true, alpha: scale });
     const weights = softmax(add(reshape(scores, [B, K, G, 'Q', seen]), masks[i]!));
-    return reshape(matMul(reshape(weights, [B, K, size, seen]), upTo(valueBlocks, i)), [1, B, K, G, 'Q', d]);
-  });
-  return reshape(transpose(concat(mixed, 0), [1, 0, 4, 2, 3, 5]), [product([B, sequenceLength]), K * G * d]);
+    return reshape(matMul(reshape(weights, [B, K, size, seen]), valuesUpTo(i)), [1, B, K, G, 'Q', d]);
+  };
+  const { graph } = queries;
+  const mixed = byBlock.map((block, i) => (form.attention ? recompute(graph, () => mix(block, i)) : mix(block, i)));
+  return reshape(transpose(concat(mixed, 0), [1, 0, 4, 2, 3, 5]), [product([B, sequenceLength(form)]), K * G * d]);
+}
+
+/** Keys or values of the blocks up to one [B, K, (i+1)·Q, d]. */
+type Cut = (i: number) => Value;
+
+/**
+ * Of keys or values by block [B, K, blocks, Q, d]. Where attention is computed again they are cut from the whole, so that a block has
+ * three gradients to give and not one for each block that it sees; else from blocks, of which fewer are added up.
+ */
+function upTo(x: Value, { blocks, attention }: SequenceForm): Cut {
+  const [B, K, , Q, d] = x.shape as [Dim, Dim, Dim, Dim, Dim]; // as given
+  const joined = (seen: Value, i: number) => reshape(seen, [B, K, product([i + 1, Q]), d]);
+  if (attention) return (i) => joined(slice(x, 2, 0, i + 1), i);
+  const cut = split(x, 2, new Array<number>(blocks).fill(1));
+  return (i) => joined(concat(cut.slice(0, i + 1), 2), i);
 }
 
 /** Runs the model over whole sequences with causal attention. */
@@ -134,22 +126,22 @@ export function sequenceModel(
 ): SequenceOutputs {
   const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, slidingWindow } = config;
   const heads: Heads = { kvHeads: K, groups: H / K, headDim: d, scale: config.attentionScale };
-  const rows = product(['B', sequenceLength]);
+  const { form } = inputs;
+  const S = sequenceLength(form);
+  const rows = product(['B', S]);
   const normHeads = (x: Value, count: number, name: string) =>
-    reshape(norm(reshape(x, [rows, count, d]), weights(name), config), ['B', sequenceLength, count * d]);
+    reshape(norm(reshape(x, [rows, count, d]), weights(name), config), ['B', S, count * d]);
 
   const embedded = reshape(gather(stopGradient(weights('model.embed_tokens.weight')), inputs.ids), [rows, D]);
-  const everything = blockMasks(inputs.mask);
-  const window =
-    slidingWindow === null ? everything : blockMasks(windowMask(inputs.mask, inputs.positions, slidingWindow.tokens));
+  const everything = blockMasks(inputs, form);
+  const window = slidingWindow === null ? everything : blockMasks(inputs, form, slidingWindow.tokens);
   const caches: LayerCache[] = [];
-  let x = scaleEmbeddings(embedded, config);
-  for (let layer = 0; layer < layers; layer++) {
+  const runLayer = (x: Value, layer: number): Value => {
     const name = (rest: string) => layerName(layer, rest);
     const normed = norm(x, weights(name('input_layernorm.weight')), config);
     const after = (y: Value, module: string) => (config.postNorms ? norm(y, weights(name(module)), config) : y);
     const project = (module: 'q_proj' | 'k_proj' | 'v_proj', count: number) =>
-      reshape(linear(normed, layer, module), ['B', sequenceLength, count * d]);
+      reshape(linear(normed, layer, module), ['B', S, count * d]);
     let q = project('q_proj', H);
     let k = project('k_proj', K);
     const v = project('v_proj', K);
@@ -159,17 +151,20 @@ export function sequenceModel(
     }
     q = rotaryEmbedding(q, H, inputs.rotary(layer));
     k = rotaryEmbedding(k, K, inputs.rotary(layer));
-    const toHeads = (y: Value) => transpose(reshape(y, ['B', sequenceLength, K, d]), [0, 2, 1, 3]);
+    const toHeads = (y: Value) => transpose(reshape(y, ['B', S, K, d]), [0, 2, 1, 3]);
     const cache = { keys: toHeads(k), values: toHeads(v) };
     caches.push(cache);
     const masks = slides(config, layer) ? window : everything;
-    const attended = linear(attention(q, cache, { masks, heads }), layer, 'o_proj');
-    x = add(x, after(attended, 'post_attention_layernorm.weight'));
-    const normedAfter = norm(x, weights(name(mlpNormName(config))), config);
+    const attended = linear(attention(q, cache, { masks, heads, form }), layer, 'o_proj');
+    const between = add(x, after(attended, 'post_attention_layernorm.weight'));
+    const normedAfter = norm(between, weights(name(mlpNormName(config))), config);
     const gate = activation(linear(normedAfter, layer, 'gate_proj'), config);
     const fed = linear(mul(gate, linear(normedAfter, layer, 'up_proj')), layer, 'down_proj');
-    x = add(x, after(fed, 'post_feedforward_layernorm.weight'));
-  }
+    return add(between, after(fed, 'post_feedforward_layernorm.weight'));
+  };
+  let x = scaleEmbeddings(embedded, config);
+  for (let layer = 0; layer < layers; layer++)
+    x = form.layers ? recompute(x.graph, () => runLayer(x, layer)) : runLayer(x, layer);
   return { embedded, hidden: norm(x, weights('model.norm.weight'), config), caches };
 }
 

@@ -15,6 +15,7 @@ import type { Engine } from '../../engine.js';
 import { ModelDirectory } from '../../formats/model-directory.js';
 import type { SwapEvent } from '../../swap.js';
 import { microBatchBytes, modelBytes, sessionBytes } from '../memory.js';
+import { keptForm } from '../models/sequence-form.js';
 import type { SliceEvent } from '../slices.js';
 import { adam, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from '../testing/tiny-engine.js';
 import { type SpawnOptions, spawnEngine } from './spawn.js';
@@ -146,7 +147,8 @@ describe('an engine in a process of its own', () => {
     await using model = await ModelDirectory.open(tinyModelDirectory('llama-tied'));
     const { config } = model;
     const { training } = spec;
-    const short = microBatchBytes(config, training, { rows: 1, length: 32, targets: 1, backward: true });
+    const size = { rows: 1, length: 32, targets: 1, backward: true, form: keptForm };
+    const short = microBatchBytes(config, training, size);
     const maxMemoryBytes = Math.ceil(modelBytes(config) + sessionBytes(config, training) + short);
     await using spawned = await spawnTiny({ maxMemoryBytes });
     await spawned.engine.createSession(spec);

@@ -22,8 +22,9 @@ import {
   type Value,
 } from '@loopwright/graph';
 import type { WeightsFile } from '../../formats/weights-file.js';
-import { activation, mlpNormName, norm, pastWindowMask, scaleEmbeddings, slides } from '../models/blocks.js';
+import { activation, mlpNormName, norm, scaleEmbeddings, slides } from '../models/blocks.js';
 import type { ModelConfig } from '../models/config.js';
+import { pastWindowMask } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
 import { layerName } from '../models/transformer.js';
 import { fusedInput } from './fused-adapter.js';

@@ -3,14 +3,8 @@ import { add, compile, Graph, type LoweredProgram, matMul, type Value } from '@l
 import { defaultTargetModules } from '@loopwright/protocol';
 import type { ModelConfig } from '../models/config.js';
 import { layerRotary } from '../models/rope.js';
-import {
-  hasBias,
-  moduleName,
-  plainLinear,
-  sequenceLength,
-  sequenceModel,
-  weightInputs,
-} from '../models/transformer.js';
+import { keptForm, sequenceLength } from '../models/sequence-form.js';
+import { hasBias, moduleName, plainLinear, sequenceModel, weightInputs } from '../models/transformer.js';
 import { linearModules, weightSpecs } from '../models/weight-names.js';
 import { adapterInput } from '../train/training-graph.js';
 
@@ -28,7 +22,7 @@ export interface SequenceKind {
 }
 
 /**
- * Inputs: `ids`, `positions` int64 [B,S], `mask` [B,S,S] (S in whole blocks of queries), weights by name and, where `adapted`, the adapter (B already scaled).
+ * Inputs: `ids`, `positions` int64 [B,S] (S in whole blocks of queries), weights by name and, where `adapted`, the adapter (B already scaled).
  * Outputs: keys and values [B,K,S,d] by layer for `prefill`; `hidden` [B·S,D] after the last norm for `hidden`.
  */
 export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): SequenceGraph {
@@ -40,9 +34,9 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
     used.add(name);
     return declare(name);
   };
-  const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
-  const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
-  const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
+  const S = sequenceLength(keptForm);
+  const ids = graph.input('ids', 'int64', ['B', S]);
+  const positions = graph.input('positions', 'int64', ['B', S]);
   const rotary = layerRotary(graph, config, positions);
   const features = new Map(linearModules(config, defaultTargetModules).map((m) => [m.key, m]));
   const withAdapter = (x: Value, y: Value, key: string): Value => {
@@ -63,7 +57,7 @@ export function buildSequenceGraph(config: ModelConfig, kind: SequenceKind): Seq
       );
       return kind.adapted ? withAdapter(x, y, `layers.${layer}.${module}`) : y;
     },
-    { ids, positions, rotary, mask },
+    { ids, positions, rotary, form: keptForm },
   );
   const outputs: Record<string, Value> = {};
   if (kind.type === 'prefill') {

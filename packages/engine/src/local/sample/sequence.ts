@@ -1,7 +1,6 @@
 /** Runs of whole sequences through the model of a snapshot. */
 
-import { causalMask } from '../models/mask.js';
-import { paddedLength } from '../models/transformer.js';
+import { paddedLength } from '../models/sequence-form.js';
 import type { Feeds } from '../ort/runtime.js';
 import type { SequenceKind } from './sequence-graph.js';
 import type { Snapshot } from './snapshot.js';
@@ -28,7 +27,6 @@ export function sequenceFeeds(snapshot: Snapshot, sequence: Int32Array): Feeds {
       BigInt64Array.from({ length: S }, (_, s) => BigInt(s)),
       [1, S],
     ),
-    mask: tensors.float(causalMask(S), [1, S, S]),
   };
 }
 

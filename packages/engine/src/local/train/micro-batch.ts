@@ -3,8 +3,9 @@
  * so that the same operation always adds up in the same order.
  */
 import type { Datum, LossSpec } from '@loopwright/protocol';
-import { paddedLength } from '../models/transformer.js';
-import { branchStarts, fillMask, type PackedRow, packRows, targetsOf } from './packed-row.js';
+import type { RecomputePlan } from '../../engine.js';
+import { formOf, paddedLength, type SequenceForm } from '../models/sequence-form.js';
+import { branchStarts, fillSegments, type PackedRow, packRows, targetsOf } from './packed-row.js';
 
 export interface MicroBatchPlan {
   /** Tokens at most in one micro-batch, padding included (one longer datum makes one by itself). */
@@ -13,6 +14,8 @@ export interface MicroBatchPlan {
   readonly lengthMultiple: number;
   /** Datums that begin alike share their beginning, where that is cheaper; see packed-row.ts. */
   readonly sharePrefixes?: boolean;
+  /** What long rows and large micro-batches compute again. */
+  readonly recompute?: RecomputePlan;
 }
 
 export interface MicroBatch {
@@ -21,6 +24,7 @@ export interface MicroBatch {
   readonly length: number;
   /** K. */
   readonly targets: number;
+  readonly form: SequenceForm;
 }
 
 export interface ModelLimits {
@@ -38,6 +42,7 @@ export function planMicroBatches(
     microBatchTokens,
     lengthMultiple,
     sharePrefixes = false,
+    recompute,
     attentionTokens,
     contextLength,
   }: MicroBatchPlan & ModelLimits,
@@ -47,7 +52,7 @@ export function planMicroBatches(
   const rows = packed.map((row) => ({
     row,
     first: Math.min(...row.datums),
-    length: paddedLength(row.tokens, lengthMultiple),
+    length: paddedLength(row.tokens, lengthMultiple, recompute),
     targets: targetsOf(data[row.datums[0]!]!),
   }));
   rows.sort((a, b) => b.targets - a.targets || b.length - a.length || a.first - b.first);
@@ -58,7 +63,10 @@ export function planMicroBatches(
       last.rows.push(row);
     else batches.push({ rows: [row], length, targets });
   }
-  return batches;
+  return batches.map((batch) => ({
+    ...batch,
+    form: formOf(recompute, { rows: batch.rows.length, length: batch.length }),
+  }));
 }
 
 /** Arrays of one micro-batch, row-major; padding has weight 0 and id 0. */
@@ -66,8 +74,7 @@ export interface BatchArrays {
   /** [B, S] */
   readonly ids: BigInt64Array;
   readonly positions: BigInt64Array;
-  /** [B, S, S], to be added to attention scores */
-  readonly mask: Float32Array;
+  readonly segments: BigInt64Array;
   /** [B·S, K] */
   readonly targets: BigInt64Array;
   readonly weights: Float32Array;
@@ -86,7 +93,7 @@ export function fillBatch(
   const arrays: BatchArrays = {
     ids: new BigInt64Array(count),
     positions: new BigInt64Array(count),
-    mask: new Float32Array(count * S),
+    segments: new BigInt64Array(count),
     targets: new BigInt64Array(count * K),
     weights: new Float32Array(count * K),
     advantages: new Float32Array(count),
@@ -102,7 +109,7 @@ export function fillBatch(
       copyDatum(arrays, datum, { from, to: b * S + starts[m]! - row.trunk + from, K, loss });
       if (m === 0) arrays.weights.fill(0, b * S * K, (b * S + row.trunk) * K);
     });
-    fillMask(arrays.mask.subarray(b * S * S, (b + 1) * S * S), data, row, S);
+    fillSegments(arrays.segments.subarray(b * S, (b + 1) * S), data, row);
   });
   return arrays;
 }

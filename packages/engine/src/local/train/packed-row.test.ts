@@ -1,8 +1,7 @@
 import { type Datum, floatTensor, idTensor, type LossSpec } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
-import { maskedOut } from '../models/mask.js';
 import { crossEntropy, prompt } from '../testing/tiny-engine.js';
-import { branchStarts, fillMask, packRows } from './packed-row.js';
+import { branchStarts, fillSegments, packRows } from './packed-row.js';
 
 const importanceSampling: LossSpec = { name: 'importance_sampling' };
 const options = { maxTokens: 10_000, attentionTokens: 10_000 };
@@ -86,18 +85,12 @@ describe('datums of one prompt', () => {
     expect(packRows(long, importanceSampling, { ...options, attentionTokens: 1000 })).toHaveLength(2);
   });
 
-  it('each see the prompt and themselves', () => {
+  it('are each a segment of their own beside the prompt and the padding', () => {
     const row = { datums: [0, 2], trunk: 19, tokens: 19 + 3 + 2 };
     expect(branchStarts(group, row)).toEqual([19, 22]);
-    const S = 28;
-    const mask = new Float32Array(S * S);
-    fillMask(mask, group, row, S);
-    const seen = (i: number) => [...mask.subarray(i * S, (i + 1) * S)].flatMap((value, j) => (value === 0 ? [j] : []));
-    const trunk = Array.from({ length: 19 }, (_, i) => i);
-    expect(seen(5)).toEqual([0, 1, 2, 3, 4, 5]);
-    expect(seen(21)).toEqual([...trunk, 19, 20, 21]);
-    expect(seen(23)).toEqual([...trunk, 22, 23]);
-    expect(seen(26)).toEqual([26]);
-    expect(new Set(mask)).toEqual(new Set([0, Math.fround(maskedOut)]));
+    const segments = new BigInt64Array(28);
+    fillSegments(segments, group, row);
+    const of = (value: number, count: number) => new Array<number>(count).fill(value);
+    expect([...segments].map(Number)).toEqual([...of(0, 19), ...of(1, 3), ...of(2, 2), ...of(-1, 4)]);
   });
 });

@@ -6,7 +6,6 @@
  * and no loss (its weight or advantage is 0), so that only the order of sums tells packed from apart.
  */
 import type { Datum, LossSpec } from '@loopwright/protocol';
-import { maskedOut } from '../models/mask.js';
 
 /** One row of a micro-batch: `trunk` tokens that all its datums begin with, then what each has beyond them, in order. */
 export interface PackedRow {
@@ -101,18 +100,12 @@ export function branchStarts(data: readonly Datum[], { datums, trunk }: PackedRo
   });
 }
 
-/** Lets every token of a row see its datum's tokens up to itself: 0 there in `mask` [S, S], {@link maskedOut} elsewhere; padding sees itself. */
-export function fillMask(mask: Float32Array, data: readonly Datum[], row: PackedRow, S: number): void {
-  mask.fill(maskedOut);
-  for (let i = 0; i < row.trunk; i++) mask.fill(0, i * S, i * S + i + 1);
+/** What each token of a row belongs to, as masks are made of: 0 the trunk, 1, 2, … the datums in their order, −1 padding. */
+export function fillSegments(segments: BigInt64Array, data: readonly Datum[], row: PackedRow): void {
+  segments.fill(0n, 0, row.trunk).fill(-1n, row.tokens);
   const starts = branchStarts(data, row);
   row.datums.forEach((datum, m) => {
     const start = starts[m]!;
-    const end = start + data[datum]!.modelInput.length - row.trunk;
-    for (let i = start; i < end; i++) {
-      mask.fill(0, i * S, i * S + row.trunk);
-      mask.fill(0, i * S + start, i * S + i + 1);
-    }
+    segments.fill(BigInt(m + 1), start, start + data[datum]!.modelInput.length - row.trunk);
   });
-  for (let i = row.tokens; i < S; i++) mask[i * S + i] = 0;
 }

@@ -15,6 +15,8 @@ import {
   matMul,
   mul,
   product,
+  recompute,
+  reshape,
   split,
   transpose,
   type Value,
@@ -22,13 +24,14 @@ import {
 import type { TargetModule } from '@loopwright/protocol';
 import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
+import { parts } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
+import { keepsAll, type SequenceForm, sequenceLength } from '../models/sequence-form.js';
 import {
   hasBias,
   headWeightName,
   moduleName,
   plainLinear,
-  sequenceLength,
   sequenceModel,
   weightInputs,
 } from '../models/transformer.js';
@@ -47,6 +50,7 @@ export interface TrainingGraphOptions {
   readonly backward: boolean;
   /** Where the weights of linear layers lie, if they are to be constants of the program, which the runtime packs; else they are fed. */
   readonly constants?: WeightsFile | undefined;
+  readonly form: SequenceForm;
 }
 
 export interface TrainingGraph {
@@ -69,9 +73,28 @@ function sharingInput(key: string): readonly string[] {
   return members?.map((member) => `${key.slice(0, dot)}.${member}`) ?? [key];
 }
 
+/** The head over as many tokens at a time as all rows have in a block of queries: logits are V numbers a token. */
+function inChunks(
+  x: Value,
+  targets: Value,
+  { blocks }: SequenceForm,
+  logprobsOf: (x: Value, targets: Value) => Value,
+): Value {
+  const cut = (y: Value) => parts(reshape(y, [blocks, product(['B', 'Q']), y.shape[1]!]), 0);
+  const chosen = cut(targets);
+  const chunks = cut(x).map((part, i) => logprobsOf(part, chosen[i]!));
+  return reshape(
+    concat(
+      chunks.map((part) => reshape(part, [1, ...part.shape])),
+      0,
+    ),
+    targets.shape,
+  );
+}
+
 export function buildTrainingGraph(
   config: ModelConfig,
-  { trained, backward, constants }: TrainingGraphOptions,
+  { trained, backward, constants, form }: TrainingGraphOptions,
 ): TrainingGraph {
   const graph = new Graph();
   const shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
@@ -90,10 +113,11 @@ export function buildTrainingGraph(
     factors.set(name, value);
     return value;
   };
-  const rows = product(['B', sequenceLength]);
-  const ids = graph.input('ids', 'int64', ['B', sequenceLength]);
-  const positions = graph.input('positions', 'int64', ['B', sequenceLength]);
-  const mask = graph.input('mask', 'float32', ['B', sequenceLength, sequenceLength]);
+  const S = sequenceLength(form);
+  const rows = product(['B', S]);
+  const ids = graph.input('ids', 'int64', ['B', S]);
+  const positions = graph.input('positions', 'int64', ['B', S]);
+  const segments = graph.input('segments', 'int64', ['B', S]);
   const targets = graph.input('targets', 'int64', [rows, 'K']);
   const inverseTemperature = graph.input('inverse_temperature', 'float32', [rows, 1]);
   const loss = lossInputs(graph, rows);
@@ -104,14 +128,15 @@ export function buildTrainingGraph(
   const modules =
     trained.type === 'lora' ? new Map(linearModules(config, trained.targetModules).map((m) => [m.key, m])) : new Map();
   const input = (key: string, part: 'A' | 'B', shape: readonly Dim[]) => {
-    const value = graph.input(adapterInput(key, part), 'float32', shape);
-    adapters.set(adapterInput(key, part), value);
+    const name = adapterInput(key, part);
+    const value = adapters.get(name) ?? graph.input(name, 'float32', shape);
+    adapters.set(name, value);
     return value;
   };
   // Layers that read the same x have their A stacked: one product (and one for each gradient) of more rows is faster than several of few.
   const narrow = new Map<string, Value>();
   const narrowed = (x: Value, key: string): Value => {
-    const known = narrow.get(key);
+    const known = narrow.get(`${x.id} ${key}`);
     if (known !== undefined) return known;
     const together = sharingInput(key).filter((member) => modules.has(member));
     const stacked = concat(
@@ -121,9 +146,9 @@ export function buildTrainingGraph(
     const low = mul(matMul(x, stacked, { transposeB: true }), scale!);
     const lows = together.length === 1 ? [low] : split(low, 1, new Array<Dim>(together.length).fill('R'));
     together.forEach((member, i) => {
-      narrow.set(member, lows[i]!);
+      narrow.set(`${x.id} ${member}`, lows[i]!);
     });
-    return narrow.get(key)!;
+    return narrow.get(`${x.id} ${key}`)!;
   };
   const withAdapter = (x: Value, y: Value, key: string): Value => {
     const module = modules.get(key);
@@ -140,16 +165,22 @@ export function buildTrainingGraph(
       const y = plainLinear(x, factor(`${name}.weight`), hasBias(config, module) ? weights(`${name}.bias`) : undefined);
       return withAdapter(x, y, `layers.${layer}.${module}`);
     },
-    { ids, positions, rotary, mask },
+    { ids, positions, segments, rotary, form },
   );
 
   const scaled = mul(hidden, inverseTemperature);
   const head = factor(headWeightName(config));
   // The frozen head has a shorter way that never keeps the logits; training it, or an adapter on it, needs them.
   const frozenHead = trained.type !== 'full' && !modules.has('lm_head');
-  const logprobs = frozenHead
-    ? linearLogprob(scaled, head, targets)
-    : gatherElements(logSoftmax(withAdapter(scaled, matMul(scaled, head, { transposeB: true }), 'lm_head')), targets);
+  const keepsLess = !keepsAll(form);
+  const trainedHead = (x: Value, chosen: Value) => {
+    const make = () =>
+      gatherElements(logSoftmax(withAdapter(x, matMul(x, head, { transposeB: true }), 'lm_head')), chosen);
+    return keepsLess ? recompute(graph, make) : make();
+  };
+  const logprobsOf = (x: Value, chosen: Value) =>
+    frozenHead ? linearLogprob(x, head, chosen) : trainedHead(x, chosen);
+  const logprobs = keepsLess ? inChunks(scaled, targets, form, logprobsOf) : logprobsOf(scaled, targets);
   const losses = tokenLosses(logprobs, loss);
 
   const outputs: Record<string, Value> = { logprobs, losses };

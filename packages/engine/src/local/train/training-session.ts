@@ -15,6 +15,7 @@ import { blockArrays } from '../../formats/blocks.js';
 import type { BaseModel, TrainingProgram } from '../base-model.js';
 import { checkPassMemory } from '../memory-limit.js';
 import { attentionTokens } from '../models/cost.js';
+import { keepsAll } from '../models/sequence-form.js';
 import { type Feeds, floats } from '../ort/runtime.js';
 import type { Slices } from '../slices.js';
 import { adamUpdate, clipFactor, globalNorm, type Moments } from './adamw.js';
@@ -162,16 +163,19 @@ export class TrainingSession {
     const batches = planMicroBatches(data, loss, { ...this.plan, ...limits });
     const { training } = this.spec;
     checkPassMemory(batches, { plan: this.plan, config, training, backward, maxMemoryBytes });
-    const program = await this.#base.program({
-      trained: trainedBy(this.spec),
-      backward,
-      packWeights: backward && this.plan.packWeights === true,
-    });
     const outputs = new Array<DatumOutput>(data.length);
     const gradient = new Map<string, Float32Array>();
     const work = batches.reduce((sum, { rows, length }) => sum + rows.length * length, 0);
     let done = 0;
     for (const batch of batches) {
+      // Only what keeps everything is worth packed weights, of which each program would have its own.
+      const packWeights = backward && this.plan.packWeights === true && keepsAll(batch.form);
+      const program = await this.#base.program({
+        trained: trainedBy(this.spec),
+        backward,
+        packWeights,
+        form: batch.form,
+      });
       await this.#runBatch({ program, data, loss, batch, outputs, gradient: backward ? gradient : undefined });
       done += batch.rows.length * batch.length;
       yield done / work;
@@ -203,7 +207,7 @@ export class TrainingSession {
       feeds[name] = tensors.float(Float32Array.of(value), []);
     feeds.ids = tensors.int(arrays.ids, [B, S]);
     feeds.positions = tensors.int(arrays.positions, [B, S]);
-    feeds.mask = tensors.float(arrays.mask, [B, S, S]);
+    feeds.segments = tensors.int(arrays.segments, [B, S]);
     feeds.targets = tensors.int(arrays.targets, [N, K]);
     feeds.weights = tensors.float(arrays.weights, [N, K]);
     feeds.advantages = tensors.float(arrays.advantages, [N, 1]);

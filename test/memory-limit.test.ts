@@ -42,7 +42,7 @@ test('a pass that would not fit is refused as a mistake of the call, and the ses
 });
 
 test('a session that would not fit is refused, and so is a limit that is none', async () => {
-  await using service = await connectWith(172e6);
+  await using service = await connectWith(173.5e6);
   const create = () => service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 8 });
   expect(await failureOf(create)).toMatchObject({
     code: 'memory_limit_exceeded',

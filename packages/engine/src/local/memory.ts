@@ -90,7 +90,8 @@ export function microBatchBytes(
   const ranks = training.type === 'lora' ? training.rank * training.targetModules.length : 0;
   const keptOfLayer = layerWidth(config, form) + ranks + (form.attention ? 0 : keptScores(config, S, form));
   // A forward pass lets go of a layer before the next one, and of a block's scores before the next block.
-  const kept = form.layers ? config.layers * config.hiddenSize + keptOfLayer : config.layers * keptOfLayer;
+  // A layer that is computed again is there with its gradients.
+  const kept = form.layers ? config.layers * config.hiddenSize + 3 * keptOfLayer : config.layers * keptOfLayer;
   const layers = N * (backward ? kept : layerWidth(config, form) + ranks);
   const chunks = keepsAll(form) ? 1 : form.blocks;
   const head = (N / chunks) * headWidth(config, training, { targets: K, backward });

@@ -7,7 +7,7 @@ import { LocalEngine } from './local-engine.js';
 import { heldBytes, microBatchBytes, modelBytes, samplingBytes, scoringBytes, sessionBytes } from './memory.js';
 import { defaultCacheBytes, planWithin } from './memory-limit.js';
 import type { ModelConfig } from './models/config.js';
-import { formOf } from './models/sequence-form.js';
+import { formOf, keptForm } from './models/sequence-form.js';
 import { executionPlan } from './plan.js';
 import { adam, base, crossEntropy, datum, prompt, sampleRequest, tinyEngine } from './testing/tiny-engine.js';
 
@@ -25,16 +25,16 @@ beforeAll(async () => {
   config = directory.config;
 });
 
-const row = (length: number) => {
-  const form = formOf(executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training).recompute, {
+const row = (length: number, of = config) => {
+  const form = formOf(executionPlan(of, { threads: 1, microBatchTokens: 8192 }, training).recompute, {
     rows: 1,
     length,
   });
-  return microBatchBytes(config, training, { rows: 1, length, targets: 1, backward: true, form });
+  return microBatchBytes(of, training, { rows: 1, length, targets: 1, backward: true, form });
 };
 /** A limit under which sessions are planned with micro-batches of that many tokens. */
 const limitFor = (tokens: number, { packWeights = false, of = config } = {}) =>
-  Math.ceil(heldBytes({ config: of, training, cacheBytes, packWeights }) + row(tokens));
+  Math.ceil(heldBytes({ config: of, training, cacheBytes, packWeights }) + row(tokens, of));
 
 describe('the plan of a session', () => {
   const plan = (maxMemoryBytes: number, microBatchTokens = 8192) =>
@@ -48,11 +48,7 @@ describe('the plan of a session', () => {
   it('is left alone where its micro-batches fit', () => {
     const wanted = executionPlan(config, { threads: 1, microBatchTokens: 8192 }, training);
     expect(plan(limitFor(8192))).toEqual(wanted);
-    expect(plan(limitFor(8192) - 1)).toEqual({
-      ...wanted,
-      microBatchTokens: 4096,
-      recompute: { ...wanted.recompute, layersOver: 4096 },
-    });
+    expect(plan(limitFor(8192) - 1)).toEqual({ ...wanted, microBatchTokens: 4096 });
   });
 
   it('goes without packed weights before it goes without tokens', () => {
@@ -73,17 +69,24 @@ describe('the plan of a session', () => {
   });
 
   it('computes layers again in rows that would not fit otherwise, and in all where not even short ones do', () => {
-    const layersOver = (maxMemoryBytes: number) => plan(maxMemoryBytes, 1024).recompute?.layersOver;
-    expect(layersOver(limitFor(8192))).toBe(1024);
-    expect(layersOver(limitFor(256))).toBe(256);
-    expect(layersOver(limitFor(255))).toBe(0);
-    const long = { config: { ...config, contextLength: 8192 }, training, cacheBytes };
-    const wanted = executionPlan(long.config, { threads: 1, microBatchTokens: 1024 }, training);
-    const within = (length: number) =>
-      planWithin(wanted, { ...long, maxMemoryBytes: limitFor(length, { of: long.config }) });
+    const deep = { config: { ...config, contextLength: 8192, layers: 30 }, training, cacheBytes };
+    const wanted = executionPlan(deep.config, { threads: 1, microBatchTokens: 1024 }, training);
+    const within = (length: number) => {
+      const limit = limitFor(length, { of: deep.config });
+      const { recompute, microBatchTokens } = planWithin(wanted, { ...deep, maxMemoryBytes: limit });
+      return [recompute?.layersOver, microBatchTokens];
+    };
     expect(wanted.recompute?.layersOver).toBe(8192);
-    expect([8192, 4096, 4095].map((length) => within(length).recompute?.layersOver)).toEqual([8192, 4096, 2048]);
-    expect(within(4095).microBatchTokens).toBe(1024);
+    expect([8192, 4096, 4095].map(within)).toEqual([
+      [8192, 1024],
+      [4096, 1024],
+      [2048, 1024],
+    ]);
+    expect(within(256)).toEqual([256, 256]);
+    expect(within(255)[0]).toBe(0);
+    expect(within(255)[1]).toBeGreaterThan(256);
+    // In two layers there is nothing to be saved so.
+    expect(plan(limitFor(128), 1024)).toMatchObject({ microBatchTokens: 128, recompute: { layersOver: 1024 } });
   });
 
   it('records what a tight limit led to, and gives the same bits on a machine with more memory', async () => {
@@ -136,7 +139,7 @@ describe('refused before any work, with what is needed, what there is, and a rem
   it('a session: by itself, or beside others; one that is made anew goes on', async () => {
     const own = sessionBytes(config, training);
     const size = { rows: 1, length: 16, targets: 1, backward: true };
-    const least = microBatchBytes(config, training, { ...size, form: { blocks: 4, attention: false, layers: true } });
+    const least = microBatchBytes(config, training, { ...size, form: keptForm });
     const maxMemoryBytes = Math.ceil(modelBytes(config) + 1.5 * own + least);
     await using test = await tinyEngine('llama-tied', { maxMemoryBytes });
     const plan = await test.engine.createSession(session('a'));

@@ -55,11 +55,12 @@ export function planWithin(
   };
   const { recompute } = plan;
   const microBatchTokens = within(recompute, smallestMicroBatch);
-  if (recompute === undefined || recompute.layersOver === 0) return { ...plan, packWeights, microBatchTokens };
-  if (microBatchTokens < Math.min(plan.microBatchTokens, smallestKept)) {
-    const all = { ...recompute, layersOver: 0 };
+  const all = { attentionOver: 0, ...recompute, layersOver: 0 };
+  // In a model of few layers one of them and its gradients may be more than is kept of all.
+  const saves = row(microBatchTokens, all) < row(microBatchTokens, recompute);
+  if (recompute === undefined || !saves) return { ...plan, packWeights, microBatchTokens };
+  if (microBatchTokens < Math.min(plan.microBatchTokens, smallestKept))
     return { ...plan, packWeights, recompute: all, microBatchTokens: within(all, smallestMicroBatch) };
-  }
   let layersOver = microBatchTokens;
   while (layersOver < recompute.layersOver && fits(2 * layersOver, recompute)) layersOver *= 2;
   layersOver = Math.min(layersOver, recompute.layersOver);

@@ -32,7 +32,8 @@ test('the help names every command, exit code and variable', async () => {
   for (const name of ['demo', 'serve', 'new', 'models', 'export', 'sessions', 'replay', 'diff', 'doctor'])
     expect(stdout).toMatch(`\n  ${name} `);
   expect(stdout).toContain('Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.');
-  for (const name of ['URL', 'API_KEY', 'HOME', 'MODELS', 'DEBUG']) expect(stdout).toContain(`LOOPWRIGHT_${name}`);
+  for (const name of ['URL', 'API_KEY', 'HOME', 'MODELS', 'DEVICE', 'DEBUG'])
+    expect(stdout).toContain(`LOOPWRIGHT_${name}`);
 });
 
 test.each([
@@ -41,6 +42,7 @@ test.each([
   [['serve', '--port', '99999'], /whole number from 0 to 65535/],
   [['serve', '--max-memory', '6'], /Expected a size in MB, GB, MiB or GiB/],
   [['serve', '--swap-after', 'never'], /whole number from 0 to 10000/],
+  [['serve', '--device', 'gpu'], /Allowed choices are cpu, cuda, webgpu, directml, coreml/],
   [['serve', '--model', 'no-equals-sign'], /Expected id=directory/],
   [['serve', '--modle', 'a=b'], /Did you mean --model/],
   [['new', 'a', 'b'], /too many arguments/],
@@ -49,6 +51,19 @@ test.each([
   expect(code).toBe(2);
   expect(stderr).toMatch(message);
   expect(stdout).toBe('');
+});
+
+test.skipIf(process.platform === 'darwin')('a device that is not there is refused before anything starts', async () => {
+  const args = ['serve', '--port', '0', '--device', 'coreml', '--data', join(folder.path, 'no-device')];
+  const { code, stderr } = await runCommand(args, { home });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error device_unavailable: device\n {2}expected {2}coreml, which needs darwin arm64.+\n/);
+  expect(stderr).toMatch(/remedy {4}.*leave the device out to compute on the processor\n$/);
+  expect(await readdir(folder.path)).not.toContain('no-device');
+  const demo = await runCommand(['demo'], { home, env: { LOOPWRIGHT_DEVICE: 'coreml' } });
+  expect(demo.stderr).toMatch(/^error device_unavailable: device\n/);
+  const unknown = await runCommand(['demo'], { home, env: { LOOPWRIGHT_DEVICE: 'gpu' } });
+  expect(unknown.stderr).toMatch(/^error invalid_argument: device\n {2}expected {2}one of cpu, cuda/);
 });
 
 test('an error shows code, field, expected, got and remedy, and no stack unless one asks for it', async () => {
@@ -188,6 +203,7 @@ test('doctor looks at everything, and a data directory that cannot be written is
     'data directory',
     'disk',
     'runtime',
+    'devices',
     'bundled model',
     'port',
     'LOOPWRIGHT_URL',
@@ -200,6 +216,8 @@ test('doctor looks at everything, and a data directory that cannot be written is
   expect(fine.events.find(({ name }) => name === 'runtime')).toMatchObject({
     found: expect.stringContaining('GFLOP/s'),
   });
+
+  expect(fine.events.find(({ name }) => name === 'devices')).toMatchObject({ found: expect.stringMatching(/^cpu/) });
 
   const file = join(folder.path, 'file', 'data');
   const env = { LOOPWRIGHT_URL: 'http://127.0.0.1:9' };

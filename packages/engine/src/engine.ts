@@ -19,12 +19,16 @@ import type {
   SessionSpec,
   VersionId,
 } from '@loopwright/protocol';
+import type { Device } from './devices.js';
 
 /** Everything about how a session is computed that could change bits; fixed at creation and recorded with it. */
 export interface ExecutionPlan {
   readonly engine: string;
   readonly runtimeVersion: string;
   readonly threads: number;
+  /** Absent in plans made before there was a choice: `cpu`. */
+  readonly device?: Device;
+  /** Whether the same operations give the same bits again; not claimed of any device but the processor. */
   readonly deterministic: boolean;
   /** `apart`: adapters are inputs beside constant base weights. `merged`: the sampler's weights are its own. */
   readonly samplerPath: 'apart' | 'merged';

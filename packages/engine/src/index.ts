@@ -1,4 +1,5 @@
 /** The Engine interface. The embedded engine is behind `@loopwright/engine/local`, so that this import loads no native code. */
+export { type Device, deviceFacts, devices, devicesOn, requireDeviceName } from './devices.js';
 export type {
   CallOptions,
   Engine,

@@ -3,6 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readSettings } from './config.js';
 
+it('LOOPWRIGHT_DEVICE is read as it is; empty is absent', () => {
+  expect(readSettings({ LOOPWRIGHT_DEVICE: 'cuda' }).device).toBe('cuda');
+  expect(readSettings({ LOOPWRIGHT_DEVICE: ' ' }).device).toBeUndefined();
+});
+
 describe('the settings of the model hub', () => {
   const hub = (environment: Readonly<Record<string, string>>) => readSettings(environment).hub;
 

@@ -11,6 +11,8 @@ export interface Settings {
   readonly apiKey: string | undefined;
   /** LOOPWRIGHT_HOME, or `.loopwright` in the user's folder: saved versions, models and caches lie below it. */
   readonly home: string;
+  /** LOOPWRIGHT_DEVICE: what embedded engines compute on, checked where one is started. */
+  readonly device: string | undefined;
   /** LOOPWRIGHT_MODELS: folders with models, separated as in PATH; `models` in `home` by default. */
   readonly modelFolders: readonly string[];
   /** The model hub, by the variables that its other tools read. */
@@ -33,6 +35,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     url: read('LOOPWRIGHT_URL'),
     apiKey: read('LOOPWRIGHT_API_KEY'),
     home,
+    device: read('LOOPWRIGHT_DEVICE'),
     modelFolders: (folders ?? [join(home, 'models')]).map((folder) => resolve(folder)),
     hub: readHubSettings(read),
     debug: read('LOOPWRIGHT_DEBUG') !== undefined && read('LOOPWRIGHT_DEBUG') !== '0',

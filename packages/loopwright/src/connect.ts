@@ -1,4 +1,5 @@
 /** connect: a server by URL, or one that lives in this process. */
+
 import {
   type FromStateOptions,
   type SamplingClient,
@@ -6,6 +7,7 @@ import {
   ServiceClient,
   type TrainingClient,
 } from '@loopwright/client';
+import type { Device } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { readSettings } from './config.js';
 import { type EmbeddedServer, type EmbeddedServerOptions, type LogLevel, startEmbeddedServer } from './embedded.js';
@@ -35,6 +37,11 @@ export type ConnectOptions = (RemoteOptions | EmbeddedOptions) & {
   readonly logLevel?: LogLevel;
   /** Embedded only: threads of the engine; by default the processors of the machine, 8 at most. */
   readonly threads?: number;
+  /**
+   * Embedded only: what the engine computes on, `cpu`, `cuda`, `webgpu`, `directml` or `coreml`; by default what LOOPWRIGHT_DEVICE
+   * says, or `cpu`. Results on others than `cpu` need not be the same twice.
+   */
+  readonly device?: Device;
   /**
    * Embedded only: memory of an engine at most; nine tenths of the machine's by default. What is predicted to need more is refused
    * with `memory_limit_exceeded` before any work.
@@ -126,13 +133,13 @@ export class ServiceConnection extends ServiceClient {
  * model directory can be named by its absolute path. Nothing is downloaded here.
  *
  * @returns a client to be closed (`await using`, or {@link withService}); until then the embedded server keeps the process alive
- * @throws `invalid_argument`; `data_dir_in_use` for a data directory that was named; `unsupported_host`, `disk_full`
+ * @throws `invalid_argument`; `data_dir_in_use` for a data directory that was named; `unsupported_host`, `device_unavailable`, `disk_full`
  * @example
  * await using service = await connect();
  * const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 16 });
  */
 export async function connect(options: ConnectOptions = {}): Promise<ServiceConnection> {
-  const { url, apiKey, dataDir, models, logLevel, threads, maxMemoryBytes, lowMemory } = options;
+  const { url, apiKey, dataDir, models, logLevel, threads, device, maxMemoryBytes, lowMemory } = options;
   if (url !== undefined && dataDir !== undefined) {
     throw complaint({
       field: 'dataDir',
@@ -147,7 +154,7 @@ export async function connect(options: ConnectOptions = {}): Promise<ServiceConn
     const key = apiKey ?? settings.apiKey;
     return new ServiceConnection({ baseUrl: address, ...(key === undefined ? {} : { apiKey: key }) });
   }
-  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, maxMemoryBytes, lowMemory });
+  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, device, maxMemoryBytes, lowMemory });
   const server = await startEmbeddedServer(settings, embedded);
   return new ServiceConnection({ baseUrl: server.url, apiKey: server.apiKey }, server);
 }

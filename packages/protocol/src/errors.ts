@@ -30,6 +30,12 @@ export const errorCatalogue = {
     doc: 'The work was refused before it began: it is predicted to need more memory than the engine may use.',
     remedy: 'use shorter sequences, a smaller rank or model, or a higher limit (serve --max-memory)',
   },
+  device_unavailable: {
+    status: 400,
+    retryable: false,
+    doc: 'The device that the engine is to compute on is not there: not on this kind of machine, or without its driver or library.',
+    remedy: 'install what it needs (loopwright doctor), or leave the device out to compute on the processor',
+  },
   unsupported_model: {
     status: 400,
     retryable: false,

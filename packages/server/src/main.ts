@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
-import { defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
+import { type Device, defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
@@ -50,7 +50,12 @@ export interface ServerOptions {
    */
   readonly threads?: number;
   /**
-   * Memory at most of an embedded engine, of which there is one for each base model and number of threads in use; nine tenths of the machine's by default.
+   * What the embedded engine computes on, for sessions that are created from now on; `cpu` by default. Where it isn't there, sessions
+   * are refused with `device_unavailable`. Sessions that go on keep theirs.
+   */
+  readonly device?: Device;
+  /**
+   * Memory at most of an embedded engine, of which there is one for each base model, number of threads and device in use; nine tenths of the machine's by default.
    * Micro-batches of new sessions are made to fit it, and what is predicted to need more is refused with `memory_limit_exceeded`.
    */
   readonly maxMemoryBytes?: number;
@@ -156,6 +161,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     allowModelPaths = apiKey === undefined,
     cacheDirectory = join(dataDir, 'cache'),
     threads = defaultThreads(),
+    device = 'cpu',
     maxMemoryBytes = defaultMaxMemoryBytes(),
     lowMemory = false,
     swapAfterMs = defaultSwapAfterMs,
@@ -187,7 +193,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     const log = new OperationLog({ database, blobs, clock });
     const registry = new Registry({ database, blobs, clock, directory: versions });
     const sessions = new SessionRepository(database, clock);
-    const engines = new EngineHost({ models, create: engineFactory, threads });
+    const engines = new EngineHost({ models, create: engineFactory, plan: { threads, device } });
     const service = new SessionService({
       workspaceId,
       database,

@@ -48,6 +48,7 @@ export interface FakeEngineOptions {
   readonly incarnation?: string;
   /** In the plans of new sessions; 1. */
   readonly threads?: number;
+  readonly device?: ExecutionPlan['device'];
   /** Called by `die`. */
   readonly onExit?: () => void;
 }
@@ -62,11 +63,18 @@ export class FakeEngine implements Engine {
   readonly #running = new Set<(error: Error) => void>();
   readonly #name: string;
   readonly #threads: number;
+  readonly #device: NonNullable<ExecutionPlan['device']>;
   readonly #onExit: () => void;
   #generation = 1;
   #dead = false;
 
-  constructor({ model = {}, incarnation = 'fake', threads = 1, onExit = () => {} }: FakeEngineOptions = {}) {
+  constructor({
+    model = {},
+    incarnation = 'fake',
+    threads = 1,
+    device = 'cpu',
+    onExit = () => {},
+  }: FakeEngineOptions = {}) {
     this.model = {
       id: 'fake-model',
       architecture: 'llama',
@@ -78,6 +86,7 @@ export class FakeEngine implements Engine {
     };
     this.#name = incarnation;
     this.#threads = threads;
+    this.#device = device;
     this.#onExit = onExit;
   }
 
@@ -133,7 +142,8 @@ export class FakeEngine implements Engine {
           engine: 'fake',
           runtimeVersion: '1',
           threads: this.#threads,
-          deterministic: true,
+          device: this.#device,
+          deterministic: this.#device === 'cpu',
           samplerPath: 'apart',
           microBatchTokens: 1024,
           lengthMultiple: 8,

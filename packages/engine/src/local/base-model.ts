@@ -2,6 +2,7 @@
 import { dirname } from 'node:path';
 import type { ModelCard } from '@loopwright/protocol';
 import type { Tensor } from 'onnxruntime-node';
+import type { Device } from '../devices.js';
 import type { WeightsFile } from '../formats/weights-file.js';
 import type { ModelConfig } from './models/config.js';
 import type { SequenceForm } from './models/sequence-form.js';
@@ -31,6 +32,8 @@ export interface BaseModelParts {
   /** The same weights as a file, for programs that hold them as constants. */
   readonly file: WeightsFile;
   readonly threads: number;
+  /** `cpu` by default. */
+  readonly device?: Device;
   readonly tensors: TensorFactory;
 }
 
@@ -41,17 +44,19 @@ export class BaseModel implements AsyncDisposable {
   readonly shapes: ReadonlyMap<string, readonly number[]>;
   readonly file: WeightsFile;
   readonly threads: number;
+  readonly device: Device;
   readonly tensors: TensorFactory;
   readonly #programs = new Map<string, Promise<TrainingProgram>>();
   readonly #weightTensors = new Map<string, Tensor>();
 
-  constructor({ card, config, weights, file, threads, tensors }: BaseModelParts) {
+  constructor({ card, config, weights, file, threads, device = 'cpu', tensors }: BaseModelParts) {
     this.card = card;
     this.config = config;
     this.weights = weights;
     this.shapes = new Map(weightSpecs(config).map(({ name, shape }) => [name, shape]));
     this.file = file;
     this.threads = threads;
+    this.device = device;
     this.tensors = tensors;
   }
 
@@ -72,7 +77,7 @@ export class BaseModel implements AsyncDisposable {
   async #compile(kind: TrainingProgramKind): Promise<TrainingProgram> {
     const constants = kind.packWeights ? this.file : undefined;
     const { program, weightNames, gradientNames } = buildTrainingGraph(this.config, { ...kind, constants });
-    const options = { threads: this.threads, folder: constants && dirname(constants.path) };
+    const options = { threads: this.threads, device: this.device, folder: constants && dirname(constants.path) };
     return { compiled: await Compiled.load(program, options), weightNames, gradientNames };
   }
 

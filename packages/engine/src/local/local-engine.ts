@@ -44,6 +44,7 @@ import {
   defaultCacheBytes,
   planWithin,
 } from './memory-limit.js';
+import { requireDevice } from './ort/device.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
 import type { SamplerEvent } from './sample/events.js';
@@ -118,9 +119,11 @@ export class LocalEngine implements Engine {
   /**
    * Loads a model directory or a GGUF file. The first time, a float32 copy of its weights is written into the cache folder.
    *
-   * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `memory_limit_exceeded`, `disk_full`, `unsupported_host`
+   * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `memory_limit_exceeded`, `disk_full`, `unsupported_host`, `device_unavailable`
    */
   static async load(card: Pick<ModelCard, 'id' | 'directory'>, options: LocalEngineOptions): Promise<LocalEngine> {
+    const { device = 'cpu' } = options;
+    await requireDevice(device);
     const tensors = new TensorFactory(await loadRuntime());
     await using directory = await openModel(card.directory);
     const { config } = directory;
@@ -136,6 +139,7 @@ export class LocalEngine implements Engine {
       weights,
       file,
       threads: options.threads ?? defaultThreads(),
+      device,
       tensors,
     });
     const tokenizer = await loadModelTokenizer(directory.files).catch((error: unknown) => asLoopwrightError(error));

@@ -1,6 +1,7 @@
 /** The execution plan: everything about how a session is computed that could change bits. Fixed when a session is made, recorded, never derived from load. */
 import { createRequire } from 'node:module';
 import { defaultTargetModules, type TrainingSpec } from '@loopwright/protocol';
+import type { Device } from '../devices.js';
 import type { ExecutionPlan } from '../engine.js';
 import { defaultThreads } from '../threads.js';
 import type { ModelConfig } from './models/config.js';
@@ -8,6 +9,8 @@ import type { ModelConfig } from './models/config.js';
 export interface PlanOptions {
   /** Threads of the runtime; the processors of the machine by default, 8 at most. */
   readonly threads?: number;
+  /** `cpu` by default. */
+  readonly device?: Device;
   /** Tokens at most in a micro-batch; by the size of the model by default. */
   readonly microBatchTokens?: number;
   /** False saves the memory of packed weights (decision 0012), for a tenth of the speed of training; true by default, where it fits the limit. */
@@ -26,7 +29,7 @@ function defaultMicroBatchTokens({ hiddenSize }: ModelConfig): number {
 
 export function executionPlan(
   config: ModelConfig,
-  { threads, microBatchTokens, packWeights = true, lowMemory = false }: PlanOptions,
+  { threads, device = 'cpu', microBatchTokens, packWeights = true, lowMemory = false }: PlanOptions,
   training: TrainingSpec,
 ): ExecutionPlan {
   const tokens = microBatchTokens ?? defaultMicroBatchTokens(config);
@@ -34,7 +37,8 @@ export function executionPlan(
     engine: 'local',
     runtimeVersion: `onnxruntime-node ${runtimeVersion()}`,
     threads: threads ?? defaultThreads(),
-    deterministic: true,
+    device,
+    deterministic: device === 'cpu',
     samplerPath: training.type === 'full' ? 'merged' : 'apart',
     microBatchTokens: tokens,
     lengthMultiple: 16,

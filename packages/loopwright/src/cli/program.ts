@@ -1,4 +1,5 @@
 /** The commands and their options. */
+import { devices } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import { Command, CommanderError, Option } from 'commander';
 import type { Settings } from '../config.js';
@@ -20,7 +21,8 @@ const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
 const footer = `
 Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.
 Environment: LOOPWRIGHT_URL and LOOPWRIGHT_API_KEY (a server to use), LOOPWRIGHT_HOME (data, models and caches; default
-~/.loopwright), LOOPWRIGHT_MODELS (folders with models), LOOPWRIGHT_DEBUG=1 (stacks of errors), NO_COLOR. Of the model hub:
+~/.loopwright), LOOPWRIGHT_MODELS (folders with models), LOOPWRIGHT_DEVICE (what engines compute on),
+LOOPWRIGHT_DEBUG=1 (stacks of errors), NO_COLOR. Of the model hub:
 HF_TOKEN, HF_ENDPOINT, HF_HUB_CACHE or HF_HOME (where pulled models lie), HF_HUB_OFFLINE=1 (ask nothing of it).`;
 
 /** Runs a command line, without the names of node and script. @returns the exit code */
@@ -80,6 +82,9 @@ function buildProgram(context: CommandContext): Command {
     )
     .option('--api-key <key>', 'ask it of every request (default: LOOPWRIGHT_API_KEY)')
     .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
+    .addOption(
+      new Option('--device <device>', 'what engines compute on (default: LOOPWRIGHT_DEVICE, or cpu)').choices(devices),
+    )
     .option('--max-memory <size>', 'of an engine, such as 6GB (default: nine tenths of the machine’s)', memorySize)
     .option('--low-memory', 'new sessions train in a fraction of the memory, a third slower')
     .option(
@@ -163,6 +168,7 @@ function buildProgram(context: CommandContext): Command {
       'leave the recorded plan, to see how much another number of threads changes',
       wholeNumber(1, 256),
     )
+    .addOption(new Option('--device <device>', 'leave the recorded plan likewise').choices(devices))
     .option('--keep <dir>', 'keep what it came to as a data directory, for diff: new, or empty')
     .option('--model <id=dir>', 'a base model that sessions name, where it is not in the model folders', modelArgument)
     .action(async (dir, options) => (await import('./replay/replay.js')).replayCommand(dir, options, context));

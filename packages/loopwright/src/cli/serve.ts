@@ -1,10 +1,11 @@
 /** `loopwright serve`: a server for loops on this machine or others. */
 import { join, resolve } from 'node:path';
-import { defaultMaxMemoryBytes } from '@loopwright/engine';
+import { type Device, defaultMaxMemoryBytes, requireDeviceName } from '@loopwright/engine';
 import { pino } from 'pino';
 import { type LogLevel, loadServer } from '../embedded.js';
 import { HubCache } from '../hub/hub-cache.js';
 import { installedModels } from '../models.js';
+import { probeDevice } from '../probe/probe.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
 import { listenForInterrupt } from './interrupt.js';
@@ -17,6 +18,7 @@ export interface ServeOptions {
   readonly model?: Readonly<Record<string, string>>;
   readonly apiKey?: string;
   readonly threads?: number;
+  readonly device?: Device;
   /** Bytes. */
   readonly maxMemory?: number;
   readonly lowMemory?: boolean;
@@ -28,11 +30,13 @@ export interface ServeOptions {
 /** Serves until Ctrl-C or SIGTERM. */
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
+  const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
   const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
   const { startServer } = await loadServer();
+  await probeDevice(device);
   using interrupt = listenForInterrupt({
     onInterrupt: () =>
       console.note('Stopping: sessions are kept, and go on when a server starts on this data directory again.'),
@@ -47,6 +51,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(threads === undefined ? {} : { threads }),
+    device,
     maxMemoryBytes: maxMemory,
     lowMemory,
     swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
@@ -57,6 +62,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     ['models', models.map(({ id }) => id).join(', ')],
     ['pulled', await pulledText(modelCache)],
     ['data', dataDir],
+    ['device', device],
     ['memory', `${bytesText(maxMemory)} an engine at most`],
     ['key', apiKey === undefined ? 'none: everybody on this machine may connect' : 'asked of every request'],
     ['loops', `LOOPWRIGHT_URL=${server.url}${apiKey === undefined ? '' : ' LOOPWRIGHT_API_KEY=…'}`],

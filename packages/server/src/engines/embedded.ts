@@ -31,9 +31,9 @@ export function embeddedEngines({ logger, ...options }: EmbeddedEngineOptions): 
       logger?.warn(event, 'an idle session stays in memory: it could not be put on the disk');
     else logger?.debug(event, event.type === 'swap-out' ? 'an idle session went to the disk' : 'a session came back');
   };
-  return async (card, { threads, onExit }) => {
+  return async (card, { threads, device, onExit }) => {
     const specifier = '@loopwright/engine/local';
     const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
-    return spawnEngine(card, { ...options, threads, onExit, onSwap });
+    return spawnEngine(card, { ...options, threads, device, onExit, onSwap });
   };
 }

@@ -1,14 +1,23 @@
 /**
- * One engine per base model and number of threads, made when first needed, shared by all sessions on it, and made anew when it is
- * beyond repair. The threads are part of a session's plan: a session that goes on under a server of other threads keeps its own.
+ * One engine per base model, number of threads and device, made when first needed, shared by all sessions on it, and made anew when it is
+ * beyond repair. Threads and device are part of a session's plan: a session that goes on under a server of others keeps its own.
  */
-import type { Engine } from '@loopwright/engine';
+import type { Device, Engine, ExecutionPlan } from '@loopwright/engine';
 import { asLoopwrightError, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { ModelRegistry } from '../models/model-registry.js';
 
-export interface CreateEngineOptions {
-  /** Of the plan of the sessions that the engine is for. */
+/** What an engine is made for: the part of a plan that holds for all of its sessions. */
+export interface EnginePlan {
   readonly threads: number;
+  readonly device: Device;
+}
+
+/** The part of a recorded plan. */
+export function enginePlanOf({ threads, device = 'cpu' }: Pick<ExecutionPlan, 'threads' | 'device'>): EnginePlan {
+  return { threads, device };
+}
+
+export interface CreateEngineOptions extends EnginePlan {
   /** To be called when the engine ends by itself (its process died), so that the next call gets another one. */
   readonly onExit: () => void;
 }
@@ -25,7 +34,7 @@ export interface EngineState {
 
 interface Slot {
   readonly model: string;
-  readonly threads: number;
+  readonly plan: EnginePlan;
   readonly engine: Promise<Engine>;
   /** Once it is ready. */
   ready: Engine | undefined;
@@ -35,22 +44,25 @@ interface Slot {
 export class EngineHost {
   readonly #models: ModelRegistry;
   readonly #create: CreateEngine;
-  readonly #threads: number;
+  readonly #plan: EnginePlan;
   readonly #slots = new Set<Slot>();
   #closed = false;
 
-  constructor({ models, create, threads }: { models: ModelRegistry; create: CreateEngine; threads: number }) {
+  /** `plan` is that of new sessions. */
+  constructor({ models, create, plan }: { models: ModelRegistry; create: CreateEngine; plan: EnginePlan }) {
     this.#models = models;
     this.#create = create;
-    this.#threads = threads;
+    this.#plan = plan;
   }
 
   /**
-   * The engine of a model, with the threads of new sessions unless others are given. A failed start is forgotten, so that the next call tries again.
-   * @throws `unknown_model`, `model_invalid`, `unsupported_model`, `out_of_memory`, `engine_failed`; `disposed` after `close`
+   * The engine of a model for a plan, that of new sessions by default. A failed start is forgotten, so that the next call tries again.
+   * @throws `unknown_model`, `model_invalid`, `unsupported_model`, `device_unavailable`, `out_of_memory`, `engine_failed`; `disposed` after `close`
    */
-  async engine(model: string, threads: number = this.#threads): Promise<Engine> {
-    const known = [...this.#slots].find((slot) => slot.model === model && slot.threads === threads);
+  async engine(model: string, plan: EnginePlan = this.#plan): Promise<Engine> {
+    const { threads, device } = plan;
+    const isFor = (slot: Slot) => slot.model === model && slot.plan.threads === threads && slot.plan.device === device;
+    const known = [...this.#slots].find(isFor);
     if (known !== undefined && known.state.state !== 'failed') return known.engine;
     if (known !== undefined) this.#slots.delete(known);
     let isOver = false;
@@ -58,8 +70,8 @@ export class EngineHost {
       isOver = true;
       this.#slots.delete(slot);
     };
-    const engine = this.#start(model, { threads, onExit });
-    const slot: Slot = { model, threads, engine, ready: undefined, state: { model, state: 'loading' } };
+    const engine = this.#start(model, { threads, device, onExit });
+    const slot: Slot = { model, plan, engine, ready: undefined, state: { model, state: 'loading' } };
     this.#slots.add(slot);
     try {
       const engine = await slot.engine;

@@ -1,12 +1,13 @@
 /** `loopwright diff`: the first operation in which two recorded sessions differ, and how. */
 import { createHash } from 'node:crypto';
+import type { ExecutionPlan } from '@loopwright/engine';
 import { asLoopwrightError, LoopwrightError, type Operation, type VersionId } from '@loopwright/protocol';
 import type { Manifest } from '../blobs/blob-store.js';
 import type { OperationRecord, SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import { encodeOperation } from '../operations/payload-codec.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import { differenceOf, type FieldDifference } from './differences.js';
-import { type Finding, fieldDifferences, type OperationRef, outcomeText, refOf } from './findings.js';
+import { type Finding, fieldDifferences, type OperationRef, outcomeText, planDifferences, refOf } from './findings.js';
 import { openRecordedData, type RecordedData, sessionOf } from './recorded-data.js';
 import { placeOf, savesOf, type Turn, timelineOf } from './timeline.js';
 import { type WeightsDifference, weightsDifference } from './weights-difference.js';
@@ -51,7 +52,7 @@ export async function compareRuns(a: RunLocation, b: RunLocation): Promise<RunCo
   await using right = await openRecordedData(b.dataDir);
   const sides = [await sideOf(left, a.session), await sideOf(right, b.session)] as const;
   const sessions = sides.map(({ session }) => session) as [SessionRecord, SessionRecord]; // true: of two
-  const plan = fieldDifferences(sessions[0].plan ?? {}, sessions[1].plan ?? {});
+  const plan = plansDifference(sessions[0].plan, sessions[1].plan);
   const [one, other] = sessions.map(({ spec: { baseModel, seed, training } }) => ({ baseModel, seed, ...training }));
   const creation = fieldDifferences(one!, other!);
   let compared = 0;
@@ -71,6 +72,10 @@ export async function compareRuns(a: RunLocation, b: RunLocation): Promise<RunCo
   }
   const same = creation.length === 0;
   return { sessions: [sessions[0].name, sessions[1].name], same, plan, creation, compared };
+}
+
+function plansDifference(a: ExecutionPlan | null, b: ExecutionPlan | null): FieldDifference[] {
+  return a === null || b === null ? fieldDifferences(a ?? {}, b ?? {}) : planDifferences(a, b);
 }
 
 interface Side {

@@ -1,4 +1,5 @@
 /** What a replay or a comparison finds at an operation. */
+import type { ExecutionPlan } from '@loopwright/engine';
 import type { ErrorCode, OperationType } from '@loopwright/protocol';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { FieldDifference, ValueDifference } from './differences.js';
@@ -38,6 +39,12 @@ export function refOf({ id, type }: OperationRecord, place: string): OperationRe
 /** How an operation ended, as findings tell it. */
 export function outcomeText(outcome: { readonly status: string; readonly code?: ErrorCode | undefined }): string {
   return outcome.code === undefined ? outcome.status : `${outcome.status} (${outcome.code})`;
+}
+
+/** Fields of two execution plans that differ; what older plans leave out has the meaning it had then. */
+export function planDifferences(a: ExecutionPlan, b: ExecutionPlan): FieldDifference[] {
+  const [one, other] = [a, b].map((plan) => ({ device: 'cpu', sharePrefixes: false, packWeights: false, ...plan }));
+  return fieldDifferences(one!, other!);
 }
 
 /** Fields of two flat objects that differ, such as execution plans. */

@@ -379,6 +379,40 @@ describe('a comparison of two runs', () => {
     expect(finding.values[0]).not.toBe(finding.values[1]);
   });
 
+  it('takes a plan without a device for one of the processor, and runs on the recorded device unless told otherwise', async () => {
+    const { server } = await record();
+    const dataDir = `${server.dataDir}-older`;
+    await cp(server.dataDir, dataDir, { recursive: true });
+    const database = openDatabase(join(dataDir, 'loopwright.db'));
+    const { plan } = await database.selectFrom('sessions').select('plan').executeTakeFirstOrThrow();
+    const { device, ...older } = JSON.parse(plan!) as Record<string, unknown>; // true: it is an object
+    expect(device).toBe('cpu');
+    const set = (to: object) =>
+      database
+        .updateTable('sessions')
+        .set({ plan: JSON.stringify(to) })
+        .execute();
+    await set(older);
+    expect(await compareRuns({ dataDir: server.dataDir }, { dataDir })).toMatchObject({ same: true, plan: [] });
+    expect((await replayed({ ...server, dataDir })).plan).toMatchObject({ plan: { device: 'cpu' }, planChanges: [] });
+    await set({ ...older, device: 'cuda', deterministic: false });
+    await database.destroy();
+    const made: unknown[] = [];
+    const createEngine: NonNullable<ReplayOptions['createEngine']> = async (_card, plan) => {
+      made.push(plan);
+      return new FakeEngine(plan);
+    };
+    expect((await replayed({ ...server, dataDir }, { createEngine })).plan).toMatchObject({ planChanges: [] });
+    expect((await replayed({ ...server, dataDir }, { createEngine, device: 'cpu' })).plan?.planChanges).toEqual([
+      { path: 'device', values: ['cuda', 'cpu'] },
+      { path: 'deterministic', values: [false, true] },
+    ]);
+    expect(made).toEqual([
+      { threads: 1, device: 'cuda' },
+      { threads: 1, device: 'cpu' },
+    ]);
+  });
+
   it('tells a plan that differs, and another seed of the adapter', async () => {
     const [a, b] = [await opened(), await opened()];
     await a.createSession('s');

@@ -2,20 +2,21 @@
 import { setMaxListeners } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Engine, ExecutionPlan } from '@loopwright/engine';
+import type { Device, Engine, ExecutionPlan } from '@loopwright/engine';
 import type { ModelCard } from '@loopwright/protocol';
 import { FileBlobStore } from '../blobs/file-blob-store.js';
 import { embeddedEngines } from '../engines/embedded.js';
+import { type EnginePlan, enginePlanOf } from '../engines/engine-host.js';
 import { type InstalledModel, type ModelCache, ModelRegistry } from '../models/model-registry.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { FieldDifference } from './differences.js';
-import { fieldDifferences, type OperationFindings } from './findings.js';
+import { type OperationFindings, planDifferences } from './findings.js';
 import { KeptRun } from './kept-run.js';
 import { openRecordedData, type RecordedData, sessionOf } from './recorded-data.js';
 import { noCounts, type ReplayCounts, type ReplayedOperation, SessionReplay } from './replay-session.js';
 
-/** Makes an engine with the threads of a plan. */
-export type ReplayEngine = (card: ModelCard, plan: Pick<ExecutionPlan, 'threads'>) => Promise<Engine>;
+/** Makes an engine for a plan. */
+export type ReplayEngine = (card: ModelCard, plan: EnginePlan) => Promise<Engine>;
 
 export interface ReplayOptions {
   /** That no server works on; it is only read. */
@@ -29,6 +30,8 @@ export interface ReplayOptions {
   readonly cacheDirectory: string;
   /** Leaves the recorded plan: bits may differ, and the report says by how much. */
   readonly threads?: number;
+  /** Likewise. */
+  readonly device?: Device;
   /**
    * Where what the replay came to is kept, as a data directory that `compareRuns` and `replay` read; new or empty, and there when all
    * is done. Without it nothing is kept.
@@ -99,13 +102,17 @@ async function replayOne(
   if (recorded === null) return { session: name, plan: undefined, differences: [], largest: {}, ...noCounts };
   signal?.throwIfAborted();
   const card = await options.registry.card(spec.baseModel);
-  await using engine = await createEngine(card, { threads: options.threads ?? recorded.threads });
+  const wanted = enginePlanOf(recorded);
+  await using engine = await createEngine(card, {
+    threads: options.threads ?? wanted.threads,
+    device: options.device ?? wanted.device,
+  });
   // What this engine is, whatever was recorded: the plan of a session that it makes by itself.
   const own = await engine.createSession(spec);
   await engine.closeSession(name);
-  const { runtimeVersion, threads } = own;
-  const plan: ExecutionPlan = { ...recorded, engine: own.engine, runtimeVersion, threads };
-  const start = { session: name, baseModel: spec.baseModel, plan, planChanges: fieldDifferences(recorded, plan) };
+  const { runtimeVersion, threads, device = 'cpu', deterministic } = own;
+  const plan: ExecutionPlan = { ...recorded, engine: own.engine, runtimeVersion, threads, device, deterministic };
+  const start = { session: name, baseModel: spec.baseModel, plan, planChanges: planDifferences(recorded, plan) };
   onEvent?.({ type: 'session-start', ...start });
   const directory = join(data.temporaryDirectory, 'replays', session.id);
   await mkdir(directory, { recursive: true });
@@ -135,6 +142,6 @@ async function replayOne(
 function embedded(cacheDirectory: string): ReplayEngine {
   // What is replayed was done before, perhaps with more memory: nothing of it is refused for what it is predicted to need.
   const maxMemoryBytes = Number.MAX_SAFE_INTEGER;
-  return (card, { threads }) =>
-    embeddedEngines({ cacheDirectory, maxMemoryBytes, swapAfterMs: null })(card, { threads, onExit: () => {} });
+  return (card, plan) =>
+    embeddedEngines({ cacheDirectory, maxMemoryBytes, swapAfterMs: null })(card, { ...plan, onExit: () => {} });
 }

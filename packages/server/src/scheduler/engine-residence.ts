@@ -1,7 +1,7 @@
 /** Where a session lives: in the engine of its base model, and made there anew whenever that engine is another incarnation. */
 import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
-import type { EngineHost } from '../engines/engine-host.js';
+import { type EngineHost, enginePlanOf } from '../engines/engine-host.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
 import type { ExecutionTools } from './execute.js';
@@ -30,7 +30,7 @@ export class EngineResidence {
   /** The engine, whether the session is in it or not. */
   engine(): Promise<Engine> {
     const { session, engines } = this.#options;
-    return engines.engine(session.spec.baseModel, session.plan?.threads);
+    return engines.engine(session.spec.baseModel, session.plan === null ? undefined : enginePlanOf(session.plan));
   }
 
   /** Whether the session was made in this engine. */

@@ -173,6 +173,22 @@ describe('a restart of the server', () => {
     expect(made).toEqual([2, 2, 1]);
   });
 
+  it('with another device lets a session keep that of its plan, and gives the other to new ones', async () => {
+    const made: string[] = [];
+    const engineFactory: NonNullable<TestServerOptions['engineFactory']> = async (_card, { device }) => {
+      made.push(device);
+      return new FakeEngine({ incarnation: `engine on ${device}`, device });
+    };
+    const server = await opened({ device: 'cuda', engineFactory });
+    await server.createSession('s');
+    await server.train('s', 1, pass());
+    const next = await restarted(server, { engineFactory });
+    await next.train('s', 2, step());
+    expect(made).toEqual(['cuda', 'cuda']);
+    await next.createSession('new');
+    expect(made).toEqual(['cuda', 'cuda', 'cpu']);
+  });
+
   it('says while it rebuilds what a new operation waits for', async () => {
     const server = await opened();
     await server.createSession('s');

@@ -26,6 +26,7 @@ test.each<[ErrorCode, Plane, string, number]>([
   ['invalid_argument', 'runtime', 'ValidationException', 400],
   ['invalid_argument', 'control', 'ValidationException', 400],
   ['memory_limit_exceeded', 'runtime', 'ValidationException', 400],
+  ['device_unavailable', 'control', 'ValidationException', 400],
   ['unknown_session', 'runtime', 'ResourceNotFoundException', 404],
   ['unknown_session', 'control', 'ResourceNotFound', 400],
   ['session_exists', 'control', 'ResourceInUse', 400],

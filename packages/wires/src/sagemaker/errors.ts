@@ -31,6 +31,7 @@ const exceptions = {
   invalid_argument: invalid,
   context_length_exceeded: invalid,
   memory_limit_exceeded: invalid,
+  device_unavailable: invalid,
   unsupported_model: invalid,
   model_invalid: invalid,
   sequence_conflict: invalid,

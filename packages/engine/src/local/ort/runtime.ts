@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { LoweredProgram } from '@loopwright/graph';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { InferenceSession, Tensor } from 'onnxruntime-node';
+import { type Device, deviceFacts } from '../../devices.js';
 import { describeHost, hostFacts, unsupportedHost } from './host.js';
 
 type Ort = typeof import('onnxruntime-node');
@@ -30,6 +31,8 @@ export type Arrays = Readonly<Record<string, Float32Array | BigInt64Array>>;
 
 export interface CompiledOptions {
   readonly threads: number;
+  /** `cpu` by default; parts of a program that a device can't compute are computed on the processor. */
+  readonly device?: Device;
   /** Folder that holds the weights file of external constants; without one the program has none. */
   readonly folder?: string | undefined;
 }
@@ -42,9 +45,10 @@ export class Compiled implements AsyncDisposable {
     this.#session = session;
   }
 
-  static async load(program: LoweredProgram, { threads, folder }: CompiledOptions): Promise<Compiled> {
+  static async load(program: LoweredProgram, { threads, device = 'cpu', folder }: CompiledOptions): Promise<Compiled> {
     const ort = await loadRuntime();
     const options: InferenceSession.SessionOptions = {
+      executionProviders: [deviceFacts[device].provider],
       intraOpNumThreads: threads,
       interOpNumThreads: 1,
       graphOptimizationLevel: 'all',

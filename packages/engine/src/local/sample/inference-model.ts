@@ -1,6 +1,7 @@
 /** Weights that are sampled from, with the programs compiled for them: the base model, or the saved weights of a full training. */
 import { dirname } from 'node:path';
 import type { Tensor } from 'onnxruntime-node';
+import type { Device } from '../../devices.js';
 import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
 import { weightSpecs } from '../models/weight-names.js';
@@ -21,6 +22,7 @@ export interface InferenceModelParts {
   readonly weights: ReadonlyMap<string, Float32Array>;
   readonly file: WeightsFile;
   readonly threads: number;
+  readonly device: Device;
   readonly tensors: TensorFactory;
 }
 
@@ -58,7 +60,8 @@ export class InferenceModel implements AsyncDisposable {
     let found = this.#sequences.get(key);
     if (found === undefined) {
       const { program, weightNames } = buildSequenceGraph(this.config, kind);
-      found = Compiled.load(program, { threads: this.#parts.threads }).then((compiled) => ({ compiled, weightNames }));
+      const { threads, device } = this.#parts;
+      found = Compiled.load(program, { threads, device }).then((compiled) => ({ compiled, weightNames }));
       this.#sequences.set(key, found);
       found.catch(() => this.#sequences.delete(key));
     }
@@ -94,7 +97,8 @@ export class InferenceModel implements AsyncDisposable {
   #load(key: string, build: () => ReturnType<typeof buildDecodeGraph>): Promise<Compiled> {
     let found = this.#programs.get(key);
     if (found === undefined) {
-      found = Compiled.load(build(), { threads: this.#parts.threads, folder: dirname(this.#parts.file.path) });
+      const { threads, device, file } = this.#parts;
+      found = Compiled.load(build(), { threads, device, folder: dirname(file.path) });
       this.#programs.set(key, found);
       found.catch(() => this.#programs.delete(key));
     }

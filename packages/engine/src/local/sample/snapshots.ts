@@ -99,9 +99,9 @@ export class Snapshots implements AsyncDisposable {
     await using source = await ModelDirectory.open(directory);
     const cacheDirectory = path.join(this.#options.cacheDirectory, 'versions');
     const file = await cacheWeightsFile(source, { cacheDirectory });
-    const { threads, tensors } = this.#base;
+    const { threads, device, tensors } = this.#base;
     const weights = await readWeights(file);
-    const model = new InferenceModel({ config: source.config, weights, file, threads, tensors });
+    const model = new InferenceModel({ config: source.config, weights, file, threads, device, tensors });
     this.#models.add(model);
     return new Snapshot(model, undefined);
   }

@@ -5,8 +5,11 @@ import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import {
+  type Device,
   defaultMaxMemoryBytes,
   describeHost,
+  deviceFacts,
+  devicesOn,
   type HostFacts,
   hostFacts,
   machineMemoryBytes,
@@ -15,8 +18,8 @@ import {
 import { asLoopwrightError } from '@loopwright/protocol';
 import type { Settings } from '../../config.js';
 import { bundledModel } from '../../models.js';
+import { probeDevice, probeSpeed } from '../../probe/probe.js';
 import { bytesText } from '../text.js';
-import { probeInChild } from './probe.js';
 
 export interface Check {
   readonly name: string;
@@ -104,7 +107,7 @@ export async function checkDisk(dataDir: string): Promise<Check> {
 /** Below this, the demo takes several times its two minutes. */
 const slowGflops = 20;
 
-export async function checkRuntime(probe = probeInChild): Promise<Check> {
+export async function checkRuntime(probe = probeSpeed): Promise<Check> {
   try {
     const { gflops, loadMs, threads } = await probe();
     const found = `onnxruntime loads in ${(loadMs / 1000).toFixed(1)} s and multiplies at ${gflops.toFixed(0)} GFLOP/s on ${threads} threads`;
@@ -119,6 +122,26 @@ export async function checkRuntime(probe = probeInChild): Promise<Check> {
     const remedy = 'reinstall with ONNXRUNTIME_NODE_INSTALL=skip npm install, or use a server by LOOPWRIGHT_URL';
     return { name: 'runtime', status: 'missing', found: asLoopwrightError(error).message, remedy };
   }
+}
+
+/** Never missing: the processor is always there. Each device that the runtime has for this host is tried. */
+export async function checkDevices(
+  names = devicesOn(),
+  probe: (device: Device) => Promise<void> = probeDevice,
+): Promise<Check> {
+  const found = await Promise.all(
+    names.map((device) =>
+      probe(device).then(
+        () => ({ device, isThere: true }),
+        () => ({ device, isThere: false }),
+      ),
+    ),
+  );
+  const there = found.filter(({ isThere }) => isThere).map(({ device }) => device);
+  const absent = found.flatMap(({ device, isThere }) =>
+    isThere ? [] : [`${device} does not work, it needs ${deviceFacts[device].needs}`],
+  );
+  return { name: 'devices', status: 'ok', found: [there.join(', '), ...absent].join('; ') };
 }
 
 export async function checkBundledModel(directory = bundledModel.directory): Promise<Check> {
@@ -196,6 +219,7 @@ export async function checkEverything({ settings, dataDir, port }: CheckOptions)
     directory,
     checkDisk(dataDir),
     checkRuntime(),
+    checkDevices(),
     checkBundledModel(),
     checkPort(port),
     checkServer(settings),

@@ -1,5 +1,6 @@
 /** `loopwright replay`: runs recorded sessions again, from an empty engine, and says where a bit differs. */
 import { join, resolve } from 'node:path';
+import type { Device } from '@loopwright/engine';
 import type { ReplayEvent, ReplayReport } from '@loopwright/server';
 import { loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
@@ -13,6 +14,7 @@ import { fieldText, findingText, type Sides, sizeText } from './finding-text.js'
 export interface ReplayCommandOptions {
   readonly session?: string;
   readonly threads?: number;
+  readonly device?: Device;
   readonly model?: Readonly<Record<string, string>>;
   /** Where what it came to is kept. */
   readonly keep?: string;
@@ -25,7 +27,7 @@ const fieldsShown = 8;
 /** Exit code 1 when anything differs, or nothing was recorded. */
 export async function replayCommand(
   directory: string,
-  { session, threads, model = {}, keep }: ReplayCommandOptions,
+  { session, threads, device, model = {}, keep }: ReplayCommandOptions,
   { console, settings, exitWith }: CommandContext,
 ): Promise<void> {
   const models = await installedModels({ models: model, folders: settings.modelFolders });
@@ -42,6 +44,7 @@ export async function replayCommand(
     signal: interrupt.signal,
     ...(session === undefined ? {} : { session }),
     ...(threads === undefined ? {} : { threads }),
+    ...(device === undefined ? {} : { device }),
     ...(keepIn === undefined ? {} : { keepIn }),
   });
   const isSame = reports.every(({ differences }) => differences.length === 0);

@@ -1,0 +1,12 @@
+/** Entry of the probe's process: loads the runtime, tries what it was asked to, tells the parent, ends. */
+import { probeRuntime, requireDevice } from '@loopwright/engine/local';
+import { asLoopwrightError } from '@loopwright/protocol';
+import type { ProbeMessage, ProbeRequest } from './probe.js';
+
+const request = JSON.parse(process.argv[2] ?? '') as ProbeRequest; // true: probe.ts writes it
+const work = request.type === 'speed' ? probeRuntime() : requireDevice(request.device).then(() => null);
+const message: ProbeMessage = await work.then(
+  (result) => ({ result }),
+  (error: unknown) => ({ error: asLoopwrightError(error).toJSON() }),
+);
+process.send?.(message, () => process.disconnect());

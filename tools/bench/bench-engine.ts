@@ -16,7 +16,7 @@ export async function withEngine(
   try {
     const engine = await LocalEngine.load(
       { id: 'bench', directory: settings.modelDirectory },
-      { cacheDirectory, threads: settings.threads, ...options },
+      { cacheDirectory, threads: settings.threads, lowMemory: settings.lowMemory, ...options },
     );
     await work(engine);
     await engine[Symbol.asyncDispose]();

@@ -1,29 +1,7 @@
 /** Works of the engine alone, in this process: forward + backward, decoding, generation. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { LocalEngine } from '@loopwright/engine/local';
-import { type Datum, defaultTargetModules, floatTensor, idTensor } from '@loopwright/protocol';
+import { defaultTargetModules } from '@loopwright/protocol';
+import { adam, ids, trainingData, withEngine } from './bench-engine.js';
 import { emit, median, peakMemoryMb, type Settings, timed } from './report.js';
-
-async function withEngine(settings: Settings, work: (engine: LocalEngine) => Promise<void>): Promise<void> {
-  const cacheDirectory = await mkdtemp(path.join(tmpdir(), 'loopwright-bench-'));
-  try {
-    const engine = await LocalEngine.load(
-      { id: 'bench', directory: settings.modelDirectory },
-      { cacheDirectory, threads: settings.threads, lowMemory: settings.lowMemory },
-    );
-    await work(engine);
-    await engine[Symbol.asyncDispose]();
-  } finally {
-    await rm(cacheDirectory, { recursive: true, force: true });
-  }
-}
-
-/** Ids that repeat nowhere near, within the vocabulary. */
-function ids(length: number, salt: number, vocabSize: number): Int32Array {
-  return Int32Array.from({ length }, (_, i) => 3 + ((i * 7919 + salt * 104_729) % (vocabSize - 200)));
-}
 
 /** LoRA r=32, alpha 64 on every linear layer; B sequences of S tokens, every token a target. */
 export function train(settings: Settings, B: number, S: number): Promise<void> {
@@ -34,27 +12,12 @@ export function train(settings: Settings, B: number, S: number): Promise<void> {
       training: { type: 'lora', rank: 32, alpha: 64, targetModules: defaultTargetModules },
       seed: 1,
     });
-    const data: Datum[] = Array.from({ length: B }, (_, b) => {
-      const sequence = ids(S + 1, b, engine.model.vocabSize);
-      return {
-        modelInput: sequence.slice(0, S),
-        targetTokens: idTensor(sequence.slice(1)),
-        weights: floatTensor(new Float32Array(S).fill(1 / (B * S))),
-      };
-    });
+    const data = trainingData(engine, B, S);
     const passes = await timed(settings, async () => {
       await engine.pass('bench', { type: 'forward-backward', data, loss: { name: 'cross_entropy' } });
     });
     const steps = await timed({ ...settings, repeats: 2 }, async () => {
-      await engine.optimStep('bench', {
-        learningRate: 1e-4,
-        beta1: 0.9,
-        beta2: 0.999,
-        eps: 1e-8,
-        weightDecay: 0.01,
-        gradClipNorm: 0,
-        loraPlusLrRatio: 1,
-      });
+      await engine.optimStep('bench', adam);
     });
     const best = Math.min(...passes);
     emit(

@@ -31,6 +31,7 @@ import {
   type SessionSpec,
   type VersionId,
 } from '@loopwright/protocol';
+import { hash, logprob, promptLogprobs } from './fake-numbers.js';
 import { type FakeMethod, type Hold, type PendingHold, pendingHold } from './hold.js';
 
 interface FakeSession {
@@ -361,24 +362,6 @@ export class FakeEngine implements Engine {
 
 function gone(): LoopwrightError {
   return new LoopwrightError({ code: 'engine_failed', message: 'the fake engine is gone' });
-}
-
-/** A 32-bit mix of two numbers (the finaliser of MurmurHash3). */
-function hash(a: number, b: number): number {
-  let value = Math.imul(a ^ 0x9e3779b9, 0x85ebca6b) ^ b;
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
-}
-
-function logprob(weights: number, token: number, position: number): number {
-  return -((hash(weights ^ token, position) % 4000) + 1) / 1000;
-}
-
-function promptLogprobs(weights: number, prompt: Int32Array): Float32Array {
-  return Float32Array.from(prompt, (token, position) =>
-    position === 0 ? Number.NaN : logprob(weights, token, position),
-  );
 }
 
 function describe(weights: SamplerWeights): string {

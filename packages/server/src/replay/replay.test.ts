@@ -1,98 +1,16 @@
-/** Replays and comparisons of logs, on an engine without a model; `test/replay.test.ts` does the same with a real one. */
+/** Replays of logs, on an engine without a model; `test/replay.test.ts` does the same with a real one. */
 import { createHash } from 'node:crypto';
 import { cp, readdir, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LoopwrightError } from '@loopwright/protocol';
 import { FakeEngine, rejection } from '@loopwright/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../store/open-database.js';
 import { pass, saveState, saveWeights, step } from '../testing/operations.js';
-import { openTestServer, type TestServer, type TestServerOptions } from '../testing/test-server.js';
-import { compareRuns } from './compare-runs.js';
+import { opened, record, replayed, replayOptions } from '../testing/recording.js';
+import type { TestServer } from '../testing/test-server.js';
 import { openRecordedData } from './recorded-data.js';
-import { type ReplayEvent, type ReplayOptions, type ReplayReport, replay } from './replay.js';
-
-const open: TestServer[] = [];
-async function opened(options: TestServerOptions = {}): Promise<TestServer> {
-  const server = await openTestServer(options);
-  open.push(server);
-  return server;
-}
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()));
-});
-
-interface Recording {
-  readonly server: TestServer;
-  readonly operationIds: ReadonlyMap<number, string>;
-}
-
-interface RecordOptions {
-  readonly options?: TestServerOptions;
-  readonly session?: string;
-  readonly learningRate?: number;
-  /** Submitted before the rest is, in this order of seeds. */
-  readonly seeds?: readonly number[];
-}
-
-/** Passes added up, steps, saves of both kinds, a load, samples of three kinds of weights, a failed pass and the step behind it. */
-async function record({
-  options,
-  session = 's',
-  learningRate = 2e-4,
-  seeds = [1, 2],
-}: RecordOptions = {}): Promise<Recording> {
-  const server = await opened(options);
-  await server.createSession(session);
-  const sample = async (seed: number) => {
-    const id = await server.sample(session, { samplingParams: { maxTokens: 4, seed } });
-    return server.result(session, id, 'sampling-operations');
-  };
-  await sample(9);
-  const ids = new Map<number, string>();
-  const train = async (number: number, operation: Parameters<TestServer['submit']>[2]) => {
-    const { body } = await server.submit(session, number, operation);
-    ids.set(number, String(body.operationId));
-    return server.result(session, String(body.operationId));
-  };
-  await train(1, pass());
-  await train(2, pass([9, 8]));
-  await train(3, step());
-  const saved = await train(4, saveState);
-  const arn = String(saved.operationResult?.saveState?.modelPackageArn);
-  for (const seed of seeds) await sample(seed);
-  server.engine.failNext('pass', new LoopwrightError({ code: 'cancelled', message: 'enough' }));
-  await train(5, pass([1]));
-  await train(6, step());
-  await train(7, pass([3]));
-  await train(8, step(learningRate));
-  await train(9, saveWeights());
-  await sample(3);
-  const version = decodeURIComponent(arn.slice(arn.indexOf('model-package/') + 'model-package/'.length));
-  await train(10, { type: 'load-state', version, loadOptimizer: true });
-  await train(11, pass([4, 4], 'forward'));
-  await train(12, pass([4, 4]));
-  await train(13, step());
-  await train(14, saveState);
-  await server.close();
-  return { server, operationIds: ids };
-}
-
-function options({ dataDir, modelDir }: TestServer, more: Partial<ReplayOptions> = {}): ReplayOptions {
-  return {
-    dataDir,
-    models: [{ id: 'fake-model', directory: modelDir }],
-    cacheDirectory: join(dataDir, 'unused'),
-    createEngine: async () => new FakeEngine({ incarnation: 'replay' }),
-    ...more,
-  };
-}
-
-async function replayed(server: TestServer, more: Partial<ReplayOptions> = {}): Promise<ReplayReport> {
-  const [report, ...others] = await replay(options(server, more));
-  expect(others).toEqual([]);
-  return report!;
-}
+import { type ReplayEvent, replay } from './replay.js';
 
 /** Every file with its bytes and times. */
 async function contentOf(directory: string): Promise<Record<string, string>> {
@@ -187,12 +105,12 @@ describe('a replay', () => {
     await server.train('second', 2, pass());
     await server.train('second', 3, step());
     await server.close();
-    const reports = await replay(options(server));
+    const reports = await replay(replayOptions(server));
     expect(reports).toMatchObject([
       { session: 'first', compared: 3, foreignVersions: 0, differences: [] },
       { session: 'second', compared: 3, foreignVersions: 1, differences: [] },
     ]);
-    expect(await replay(options(server, { session: 'second' }))).toHaveLength(1);
+    expect(await replay(replayOptions(server, { session: 'second' }))).toHaveLength(1);
   });
 
   it('says at which operation an engine that computes otherwise does so, in which field and by how much', async () => {
@@ -232,7 +150,7 @@ describe('a replay', () => {
     const { server } = await record();
     const engine = new FakeEngine();
     engine.failNext('optimStep', new LoopwrightError({ code: 'engine_failed', message: 'killed' }));
-    expect(await rejection(replay(options(server, { createEngine: async () => engine })))).toMatchObject({
+    expect(await rejection(replay(replayOptions(server, { createEngine: async () => engine })))).toMatchObject({
       code: 'engine_failed',
     });
   });
@@ -241,7 +159,7 @@ describe('a replay', () => {
     const { server } = await record();
     const controller = new AbortController();
     const onEvent = () => controller.abort(new LoopwrightError({ code: 'cancelled', message: 'enough' }));
-    const error = await rejection(replay(options(server, { signal: controller.signal, onEvent })));
+    const error = await rejection(replay(replayOptions(server, { signal: controller.signal, onEvent })));
     expect(error).toMatchObject({ code: 'cancelled' });
   });
 });
@@ -314,13 +232,13 @@ describe('what was changed from outside', () => {
 describe('a data directory', () => {
   it('that a server works on is refused with a sentence that names it', async () => {
     const server = await opened();
-    const error = await rejection(replay(options(server)));
+    const error = await rejection(replay(replayOptions(server)));
     expect(error).toMatchObject({
       code: 'data_dir_in_use',
       details: { got: expect.stringContaining(String(process.pid)) },
     });
     await server.close();
-    expect(await replay(options(server))).toEqual([]);
+    expect(await replay(replayOptions(server))).toEqual([]);
   });
 
   it('keeps servers out only while its database is copied', async () => {
@@ -333,158 +251,13 @@ describe('a data directory', () => {
   it('without a log, and a session that is not in it, are refused by name', async () => {
     const { server } = await record();
     const empty = join(server.dataDir, 'versions');
-    expect(await rejection(replay(options({ ...server, dataDir: empty })))).toMatchObject({
+    expect(await rejection(replay(replayOptions({ ...server, dataDir: empty })))).toMatchObject({
       code: 'invalid_argument',
       details: { field: 'data directory' },
     });
-    expect(await rejection(replay(options(server, { session: 'nobody' })))).toMatchObject({
+    expect(await rejection(replay(replayOptions(server, { session: 'nobody' })))).toMatchObject({
       code: 'unknown_session',
       details: { remedy: expect.stringContaining('s') },
     });
-  });
-});
-
-describe('a comparison of two runs', () => {
-  it('of the same operations finds nothing, whatever sessions, versions and descriptions are called and samples came in', async () => {
-    const [a, b] = [await record(), await record({ session: 'another', seeds: [2, 1] })];
-    expect(await compareRuns(a.server, b.server)).toEqual({
-      sessions: ['s', 'another'],
-      same: true,
-      plan: [],
-      creation: [],
-      compared: 18,
-    });
-  });
-
-  it('that differ in one learning rate names that step, both rates, and the weights that came of it', async () => {
-    const [a, b] = [await record(), await record({ learningRate: 3e-4 })];
-    const comparison = await compareRuns(a.server, b.server);
-    expect(comparison).toMatchObject({
-      same: false,
-      first: {
-        place: '8',
-        type: 'optim-step',
-        operationId: a.operationIds.get(8),
-        otherId: b.operationIds.get(8),
-        findings: [
-          { type: 'inputs', difference: { first: { path: 'adam.learningRate', values: [2e-4, 3e-4] }, count: 1 } },
-          { type: 'result', difference: { first: { path: 'metrics.optim/lr' } } },
-        ],
-      },
-      weights: { operation: { place: '9' }, difference: { files: ['adapter.json'] } },
-    });
-    const finding = comparison.first!.findings[0]!;
-    if (finding.type !== 'inputs') throw new Error('expected inputs first');
-    expect(finding.difference!.first.size).toBeCloseTo(1e-4, 12);
-    expect(finding.values[0]).not.toBe(finding.values[1]);
-  });
-
-  it('takes a plan without a device for one of the processor, and runs on the recorded device unless told otherwise', async () => {
-    const { server } = await record();
-    const dataDir = `${server.dataDir}-older`;
-    await cp(server.dataDir, dataDir, { recursive: true });
-    const database = openDatabase(join(dataDir, 'loopwright.db'));
-    const { plan } = await database.selectFrom('sessions').select('plan').executeTakeFirstOrThrow();
-    const { device, ...older } = JSON.parse(plan!) as Record<string, unknown>; // true: it is an object
-    expect(device).toBe('cpu');
-    const set = (to: object) =>
-      database
-        .updateTable('sessions')
-        .set({ plan: JSON.stringify(to) })
-        .execute();
-    await set(older);
-    expect(await compareRuns({ dataDir: server.dataDir }, { dataDir })).toMatchObject({ same: true, plan: [] });
-    expect((await replayed({ ...server, dataDir })).plan).toMatchObject({ plan: { device: 'cpu' }, planChanges: [] });
-    await set({ ...older, device: 'cuda', deterministic: false });
-    await database.destroy();
-    const made: unknown[] = [];
-    const createEngine: NonNullable<ReplayOptions['createEngine']> = async (_card, plan) => {
-      made.push(plan);
-      return new FakeEngine(plan);
-    };
-    expect((await replayed({ ...server, dataDir }, { createEngine })).plan).toMatchObject({ planChanges: [] });
-    expect((await replayed({ ...server, dataDir }, { createEngine, device: 'cpu' })).plan?.planChanges).toEqual([
-      { path: 'device', values: ['cuda', 'cpu'] },
-      { path: 'deterministic', values: [false, true] },
-    ]);
-    expect(made).toEqual([
-      { threads: 1, device: 'cuda' },
-      { threads: 1, device: 'cpu' },
-    ]);
-  });
-
-  it('tells a plan that differs, and another seed of the adapter', async () => {
-    const [a, b] = [await opened(), await opened()];
-    await a.createSession('s');
-    await b.createSession('s', { Loopwright: { Seed: 2 } });
-    for (const server of [a, b]) {
-      await server.train('s', 1, pass());
-      await server.close();
-    }
-    const database = openDatabase(join(b.dataDir, 'loopwright.db'));
-    const { plan } = await database.selectFrom('sessions').select('plan').executeTakeFirstOrThrow();
-    const changed = JSON.stringify({ ...JSON.parse(plan!), threads: 7 });
-    await database.updateTable('sessions').set({ plan: changed }).execute();
-    await database.destroy();
-    expect(await compareRuns(a, b)).toMatchObject({
-      same: false,
-      plan: [{ path: 'threads', values: [1, 7] }],
-      creation: [{ path: 'seed', values: [1, 2] }],
-      first: { place: '1', findings: [{ type: 'result' }] },
-    });
-  });
-
-  it('names an operation that one of them lacks, and one of another type', async () => {
-    const servers = [await opened(), await opened(), await opened()];
-    const lists = [[pass(), step()], [pass()], [pass(), pass()]];
-    for (const [index, server] of servers.entries()) {
-      await server.createSession('s');
-      for (const [i, operation] of lists[index]!.entries()) await server.train('s', i + 1, operation);
-      await server.close();
-    }
-    const [a, b, c] = servers as [TestServer, TestServer, TestServer];
-    expect((await compareRuns(a, b)).first).toMatchObject({
-      place: '2',
-      otherId: null,
-      findings: [{ type: 'missing', values: ['optim-step', null] }],
-    });
-    expect((await compareRuns(b, a)).first).toMatchObject({ findings: [{ values: [null, 'optim-step'] }] });
-    expect((await compareRuns(a, c)).first).toMatchObject({
-      findings: [{ values: ['optim-step', 'forward-backward'] }],
-    });
-  });
-
-  it('tells that prompts differ without telling what they say', async () => {
-    const servers = [await opened(), await opened()];
-    for (const [index, server] of servers.entries()) {
-      await server.createSession('s');
-      const prompt = { chunks: [{ type: 'encoded_text', tokens: [1, 2, 40 + index] }] };
-      await server.result(
-        's',
-        await server.sample('s', { prompt, samplingParams: { maxTokens: 2, seed: 1 } }),
-        'sampling-operations',
-      );
-      await server.close();
-    }
-    const { first } = await compareRuns(servers[0]!, servers[1]!);
-    expect(first).toMatchObject({
-      place: '0.1',
-      findings: [{ type: 'inputs', difference: { first: { path: 'prompt[2]' } } }],
-    });
-    expect(JSON.stringify(first)).not.toMatch(/\b4[01]\b/);
-  });
-
-  it('asks which session is meant where there are several', async () => {
-    const server = await opened();
-    await server.createSession('one');
-    await server.createSession('two');
-    await server.close();
-    const error = await rejection(compareRuns(server, server));
-    expect(error).toMatchObject({ code: 'invalid_argument', details: { remedy: expect.stringContaining('one, two') } });
-    const [a, b] = [
-      { ...server, session: 'one' },
-      { ...server, session: 'two' },
-    ];
-    expect(await compareRuns(a, b)).toMatchObject({ same: true, sessions: ['one', 'two'] });
   });
 });

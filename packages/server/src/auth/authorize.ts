@@ -1,53 +1,53 @@
-/** Who may call: bearer keys, or nobody in particular on the loopback address. */
+/** Who may call: whoever has the key, sent as a bearer or signed with, or nobody in particular on the loopback address. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { complaint, type LoopwrightError } from '@loopwright/protocol';
+import { type SignedRequest, signatureFault } from './signature.js';
 
-/** What an Authorization header claims. Only bearer keys are accepted today; signatures are told apart so that the refusal can say so. */
+/** What an Authorization header claims. */
 export type Credentials =
   | { readonly scheme: 'none' }
   | { readonly scheme: 'bearer'; readonly key: string }
-  | { readonly scheme: 'sigv4'; readonly accessKeyId: string }
+  | { readonly scheme: 'sigv4' }
   | { readonly scheme: 'other' };
 
 export function parseAuthorization(header: string | undefined): Credentials {
   if (header === undefined || header === '') return { scheme: 'none' };
   const bearer = /^Bearer +(\S+) *$/i.exec(header);
   if (bearer !== null) return { scheme: 'bearer', key: bearer[1]! };
-  const signed = /^AWS4-HMAC-SHA256 .*\bCredential=([^/,\s]{1,256})\//.exec(header);
-  if (signed !== null) return { scheme: 'sigv4', accessKeyId: signed[1]! };
+  if (header.startsWith('AWS4-HMAC-SHA256 ')) return { scheme: 'sigv4' };
   return { scheme: 'other' };
 }
 
-/** The headers that a decision rests on. */
-export interface Claims {
-  readonly authorization?: string | undefined;
-  readonly host?: string | undefined;
-  readonly origin?: string | undefined;
-}
-
 export interface Authorizer {
-  /** @throws `unauthenticated` */
-  check(claims: Claims): void;
+  /** @throws `unauthenticated`; `payload_too_large` for a signed body above the limit */
+  check(request: SignedRequest): Promise<void>;
 }
 
 /**
- * With a key: whoever sends it. Without one: whoever is on this machine, which web pages from elsewhere are not, although the
+ * With a key: whoever sends it, or signs with it. Without one: whoever is on this machine, which web pages from elsewhere are not, although the
  * browser that shows them is: those are told by their Origin, or (after a change of their name's address) by the Host they ask for.
+ *
+ * @param now milliseconds since the epoch, against which the dates of signatures are held
  */
-export function authorizer(apiKey: string | undefined): Authorizer {
-  if (apiKey === undefined) return { check: checkLocal };
+export function authorizer(apiKey: string | undefined, now: () => number = Date.now): Authorizer {
+  if (apiKey === undefined) return { check: async ({ headers }) => checkLocal(headers) };
   const expected = digest(apiKey);
   return {
-    check: ({ authorization }) => {
-      const credentials = parseAuthorization(authorization);
+    check: async (request) => {
+      const credentials = parseAuthorization(request.headers.authorization);
+      if (credentials.scheme === 'sigv4') {
+        const fault = await signatureFault(request, { secret: apiKey, nowMs: now() });
+        if (fault !== undefined) throw refused(fault);
+        return;
+      }
       if (credentials.scheme === 'bearer' && timingSafeEqual(digest(credentials.key), expected)) return;
-      throw refused(credentials);
+      throw refused(got[credentials.scheme]);
     },
   };
 }
 
-function checkLocal({ host, origin }: Claims): void {
+function checkLocal({ host, origin }: SignedRequest['headers']): void {
   const claims = { Host: host === undefined ? undefined : `http://${host}`, Origin: origin };
   for (const [field, url] of Object.entries(claims)) {
     if (url === undefined || isLoopback(hostnameOf(url))) continue;
@@ -74,19 +74,18 @@ function digest(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-const got: Record<Credentials['scheme'], string> = {
+const got: Record<Exclude<Credentials['scheme'], 'sigv4'>, string> = {
   none: 'no Authorization header',
   bearer: 'another key',
-  sigv4: 'a signature (AWS4-HMAC-SHA256), which this server does not take',
   other: 'another scheme',
 };
 
-function refused({ scheme }: Credentials): LoopwrightError {
+function refused(fault: string): LoopwrightError {
   return complaint({
     code: 'unauthenticated',
     field: 'Authorization',
-    expected: 'Bearer and the key of this server',
-    got: got[scheme],
+    expected: 'Bearer and the key of this server, or a signature made with it as secret',
+    got: fault,
     remedy: 'give the client the key that the server was started with',
   });
 }

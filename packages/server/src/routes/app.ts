@@ -10,6 +10,7 @@ import type { ModelRegistry } from '../models/model-registry.js';
 import type { App, RouteEnv } from './context.js';
 import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
+import { readBody } from './read-body.js';
 import { runtimePlane } from './runtime-plane.js';
 
 export interface AppOptions extends ControlPlaneOptions {
@@ -48,20 +49,21 @@ export function createApp(options: AppOptions): App {
     else logger.info(line, 'request');
   });
 
-  const claims = (c: Context<RouteEnv>) => ({
-    authorization: c.req.header('authorization'),
-    host: c.req.header('host'),
-    origin: c.req.header('origin'),
+  const signed = (c: Context<RouteEnv>) => ({
+    method: c.req.method,
+    url: c.req.url,
+    headers: c.req.header(),
+    body: () => readBody(c),
   });
   app.use(async (c, next) => {
-    if (c.req.path !== '/health') authorizer.check(claims(c));
+    if (c.req.path !== '/health') await authorizer.check(signed(c));
     await next();
   });
 
-  app.get('/health', (c) => {
+  app.get('/health', async (c) => {
     const base = { status: 'ok', version, uptimeSeconds: Math.round((Date.now() - startedAtMs) / 1000) };
     try {
-      authorizer.check(claims(c));
+      await authorizer.check(signed(c));
     } catch {
       return c.json(base);
     }

@@ -63,7 +63,7 @@ export function controlPlane(app: App, options: ControlPlaneOptions): void {
       });
     }
     c.var.ids.action = action;
-    const answer = await dispatch(action, await readJson(c.req.raw));
+    const answer = await dispatch(action, await readJson(c));
     return c.body(JSON.stringify(answer), 200, { 'content-type': controlContentType });
   });
 }

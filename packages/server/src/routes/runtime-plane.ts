@@ -33,7 +33,7 @@ export function runtimePlane(app: App, service: SessionService): void {
   app.post(runtimeRoutes.executeTraining.path, async (c) => {
     const name = c.req.param('name');
     const trainer = c.req.header(trainerHeader);
-    const body = await readJson(c.req.raw);
+    const body = await readJson(c);
     const { operation, ...submission } = await decodeOrSpend(service, name, body);
     const record = await service.submitTraining(
       name,
@@ -45,7 +45,7 @@ export function runtimePlane(app: App, service: SessionService): void {
   });
 
   app.post(runtimeRoutes.executeSampling.path, async (c) => {
-    const request = decodeSamplingRequest(await readJson(c.req.raw), { arns });
+    const request = decodeSamplingRequest(await readJson(c), { arns });
     const record = await service.submitSampling(c.req.param('name'), request);
     c.var.ids.operationId = record.id;
     return c.json({ operationId: record.id });

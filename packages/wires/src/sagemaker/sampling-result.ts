@@ -49,14 +49,14 @@ function encodePayload(done: SamplingResult): JsonObject {
   }
 }
 
-/** Prompt tokens are counted once a request: the first sequence carries them, the others carry 0. */
+/** Every sequence says how long its prompt was; the ledger counts the prompt once a request. */
 function encodeSample({ sequences, promptLogprobs, topkPromptLogprobs, prefillTokens }: SampleResult): JsonObject {
   return {
-    sequences: sequences.map(({ tokens, logprobs, stopReason }, index) => ({
+    sequences: sequences.map(({ tokens, logprobs, stopReason }) => ({
       tokens: Array.from(tokens),
       logprobs: toWireNumbers(logprobs),
       stopReason,
-      tokenUsage: { prefill: index === 0 ? prefillTokens : 0, decode: tokens.length },
+      tokenUsage: { prefill: prefillTokens, decode: tokens.length },
     })),
     // No null is allowed in promptLogprobs: the first is 0.
     ...(promptLogprobs === undefined ? {} : { promptLogprobs: [0, ...toWireNumbers(promptLogprobs.subarray(1))] }),
@@ -141,6 +141,6 @@ function decodeSample(payload: JsonObject, field: string): SampleResult {
     ...(topkPromptLogprobs === undefined
       ? {}
       : { topkPromptLogprobs: decodeTopk(topkPromptLogprobs, `${field}.topkPromptLogprobs`) }),
-    prefillTokens: decoded.reduce((sum, { prefill }) => sum + prefill, 0),
+    prefillTokens: decoded[0]?.prefill ?? 0,
   };
 }

@@ -59,7 +59,12 @@ const recorded = {
   },
 };
 
-type Recorded = (typeof recorded)['post'];
+interface Recorded {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
 function requestOf({ method, url, headers, body }: Recorded): SignedRequest {
   return { method, url, headers, body: async () => Buffer.from(body) };
@@ -81,11 +86,11 @@ async function refusal(
 }
 
 describe('a request signed by botocore', () => {
-  it.each(Object.entries(recorded))('is let in: %s', async (_, request) => {
+  it.each(Object.entries<Recorded>(recorded))('is let in: %s', async (_, request) => {
     expect(await refusal(requestOf(request))).toBeUndefined();
   });
 
-  it.each(Object.entries(recorded))('is refused where the key is another: %s', async (_, request) => {
+  it.each(Object.entries<Recorded>(recorded))('is refused where the key is another: %s', async (_, request) => {
     expect(await refusal(requestOf(request), { secret: 'another-secret-key' })).toContain('another key');
   });
 

@@ -9,6 +9,7 @@ import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
+import { checkMaxRedo, checkMemoryLimit, checkSwapAfter } from './check-options.js';
 import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
 import { embeddedEngines } from './engines/embedded.js';
@@ -24,6 +25,7 @@ import { HubNames } from './routes/hub-names.js';
 import { arns } from './routes/runtime-plane.js';
 import { SessionRepository } from './sessions/session-repository.js';
 import { SessionService } from './sessions/session-service.js';
+import { SnapshotStore } from './snapshots/snapshot-store.js';
 import { lockDataDirectory } from './store/data-lock.js';
 import { type Database, openDatabase } from './store/open-database.js';
 import { defaultWorkspace } from './workspace.js';
@@ -90,6 +92,11 @@ export interface ServerOptions {
   readonly stopGraceMs?: number;
   /** Between looks for expired versions and idle sessions; 1 minute by default. */
   readonly sweepMs?: number;
+  /**
+   * Engine time at most that a crash costs a session: snapshots of busy sessions are taken so often (in `snapshots` of the data
+   * directory). 30 s by default; null takes none, and the whole log since the last saved state is run again.
+   */
+  readonly maxRedoSeconds?: number | null;
   /** What accepted operations survive; `power-loss` by default. */
   readonly durability?: Durability;
   readonly clock?: Clock;
@@ -114,7 +121,7 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * Starts a server.
  *
- * @throws `port_in_use`; `invalid_argument` (host without key, models, memory limit, time until a swap); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
+ * @throws `port_in_use`; `invalid_argument` (host without key, models, memory limit, time until a swap, work done again); `data_dir_in_use` when another server uses the data directory; `internal` when a newer release wrote it
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
@@ -165,9 +172,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     maxMemoryBytes = defaultMaxMemoryBytes(),
     lowMemory = false,
     swapAfterMs = defaultSwapAfterMs,
+    maxRedoSeconds = 30,
   } = options;
   checkMemoryLimit(maxMemoryBytes);
   checkSwapAfter(swapAfterMs);
+  checkMaxRedo(maxRedoSeconds);
   const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, lowMemory, swapAfterMs, logger }) } =
     options;
   const workspaceId = defaultWorkspace;
@@ -192,13 +201,15 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       });
     const log = new OperationLog({ database, blobs, clock });
     const registry = new Registry({ database, blobs, clock, directory: versions });
+    const { durability } = options;
+    const snapshots = new SnapshotStore({ database, clock, root: join(dataDir, 'snapshots'), durability });
     const sessions = new SessionRepository(database, clock);
     const engines = new EngineHost({ models, create: engineFactory, plan: { threads, device } });
     const service = new SessionService({
       workspaceId,
       database,
       sessions,
-      tools: { log, registry, blobs, clock, temporaryDirectory },
+      tools: { log, registry, blobs, snapshots, clock, temporaryDirectory },
       models,
       engines,
       logger,
@@ -207,6 +218,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
         samplingConcurrency: options.samplingConcurrency ?? 64,
         stopGraceMs: options.stopGraceMs ?? 10_000,
         idleTimeoutMs: options.idleTimeoutMs ?? null,
+        maxRedoMs: maxRedoSeconds === null ? null : maxRedoSeconds * 1000,
       },
       drawSeed: options.drawSeed ?? randomSeed,
     });
@@ -250,21 +262,6 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     lock.release();
     throw error;
   }
-}
-
-/** The longest that a timer waits. */
-const maxSwapAfterMs = 2 ** 31 - 1;
-
-function checkSwapAfter(swapAfterMs: number | null): void {
-  if (swapAfterMs === null || (swapAfterMs >= 0 && swapAfterMs <= maxSwapAfterMs)) return;
-  const [expected, remedy] = [`milliseconds from 0 to ${maxSwapAfterMs}`, 'give null to keep all sessions in memory'];
-  throw complaint({ field: 'swapAfterMs', expected, got: String(swapAfterMs), remedy });
-}
-
-function checkMemoryLimit(maxMemoryBytes: number): void {
-  if (maxMemoryBytes > 0 && Number.isFinite(maxMemoryBytes)) return;
-  const [expected, remedy] = ['a number of bytes above 0', 'leave it out to allow nine tenths of the machine’s memory'];
-  throw complaint({ field: 'maxMemoryBytes', expected, got: String(maxMemoryBytes), remedy });
 }
 
 async function listen(http: Server, port: number, host: string): Promise<void> {

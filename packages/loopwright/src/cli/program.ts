@@ -93,6 +93,12 @@ function buildProgram(context: CommandContext): Command {
       wholeNumber(0, 10_000),
       10,
     )
+    .option(
+      '--max-redo-seconds <n>',
+      'work of an engine at most that is done again after a crash: snapshots are taken so often; 0 after every operation',
+      wholeNumber(0, 86_400),
+      30,
+    )
     .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))
     .action(async (options) => (await import('./serve.js')).serve(options, context));
 

@@ -24,6 +24,7 @@ export interface ServeOptions {
   readonly lowMemory?: boolean;
   /** Minutes; 0 for never. */
   readonly swapAfter: number;
+  readonly maxRedoSeconds: number;
   readonly logLevel: LogLevel;
 }
 
@@ -31,7 +32,7 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
   const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
-  const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter } = options;
+  const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter, maxRedoSeconds } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -55,6 +56,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     maxMemoryBytes: maxMemory,
     lowMemory,
     swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
+    maxRedoSeconds,
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);

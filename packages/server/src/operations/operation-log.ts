@@ -63,6 +63,8 @@ export interface Finish {
   readonly record: OperationRecord;
   readonly ending: Ending;
   readonly startedAtMs: number | null;
+  /** How long the engine worked; absent where none did. */
+  readonly engineMs?: number | null;
   readonly effects: SessionEffects;
   /** Further writes of the same transaction, such as the rows of a saved version. */
   readonly alongside?: (trx: Transaction<Tables>) => Promise<void>;
@@ -121,6 +123,7 @@ export class OperationLog {
         created_at_ms: now,
         started_at_ms: null,
         ended_at_ms: null,
+        engine_ms: null,
       };
       await trx.insertInto('operations').values(row).execute();
       await trx
@@ -234,7 +237,15 @@ export class OperationLog {
    * @returns false when it had ended before; then nothing was written
    * @throws `disk_full`: nothing was written
    */
-  async finish({ session, record, ending, startedAtMs, effects, alongside }: Finish): Promise<boolean> {
+  async finish({
+    session,
+    record,
+    ending,
+    startedAtMs,
+    engineMs = null,
+    effects,
+    alongside,
+  }: Finish): Promise<boolean> {
     const resultBlob = ending.status === 'Completed' ? await this.#storeResult(record, ending.done) : null;
     const now = this.#clock.now();
     const written = await this.#commits.run(async (trx) => {
@@ -246,6 +257,7 @@ export class OperationLog {
           error: ending.status === 'Completed' ? null : errorColumn(ending.error),
           started_at_ms: startedAtMs,
           ended_at_ms: now,
+          engine_ms: engineMs,
         })
         .where('id', '=', record.id)
         .where('ended_at_ms', 'is', null)

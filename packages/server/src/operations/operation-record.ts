@@ -42,6 +42,8 @@ interface Common {
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
+  /** How long the engine worked on what came of it; null where none did, and in logs of before it was measured. */
+  readonly engineMs: number | null;
 }
 
 export interface TrainingRecord extends Common {
@@ -74,6 +76,7 @@ export function operationFromRow(row: Selectable<OperationsTable>): OperationRec
     createdAtMs: row.created_at_ms,
     startedAtMs: row.started_at_ms,
     endedAtMs: row.ended_at_ms,
+    engineMs: row.engine_ms,
   };
   const type = row.type as OperationType; // true, as above
   return isTrainingType(type)

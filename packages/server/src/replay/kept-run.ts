@@ -136,6 +136,7 @@ export class KeptRun implements AsyncDisposable {
     for (const { id } of this.#data.sessions) if (!ids.includes(id)) await repository.remove(id);
     await database.deleteFrom('ledger').execute(); // a replay costs nobody anything
     await database.deleteFrom('garbage').execute();
+    await database.deleteFrom('snapshots').execute(); // their files stay where they are
     const read = await database.selectFrom('operations').select('reads_version').distinct().execute();
     const reads = new Set(read.map(({ reads_version }) => reads_version));
     for (const row of await database.selectFrom('versions').selectAll().execute()) {

@@ -21,7 +21,7 @@ export async function attempt({ running, residence, isSuspended, ...run }: Attem
     const engine = await run.engine();
     const { incarnation } = engine;
     try {
-      return await run.work(engine);
+      return await running.timed(() => run.work(engine));
     } catch (error) {
       const isOver = isSuspended() || running.abort.signal.aborted;
       if (isOver || count >= maxAttempts || !(await residence.isGone(engine, incarnation, error))) {

@@ -1,7 +1,9 @@
 /** Where a session lives: in the engine of its base model, and made there anew whenever that engine is another incarnation. */
 import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
+import type { Logger } from 'pino';
 import { type EngineHost, enginePlanOf } from '../engines/engine-host.js';
+import type { TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
 import type { ExecutionTools } from './execute.js';
@@ -15,12 +17,16 @@ export interface ResidenceOptions {
   readonly sessions: SessionRepository;
   readonly engines: EngineHost;
   readonly tools: ExecutionTools;
+  readonly logger: Logger;
+  /** Told which operations were run again whenever the session was made. */
+  readonly onMade: (replayed: readonly TrainingRecord[]) => void;
 }
 
 export class EngineResidence {
   readonly #options: ResidenceOptions;
   /** Of the engine in which the session was made; undefined when it has to be made (again). */
   #incarnation: string | undefined;
+  #plan: ExecutionPlan | undefined;
   #isGivenUp = false;
 
   constructor(options: ResidenceOptions) {
@@ -33,6 +39,11 @@ export class EngineResidence {
     return engines.engine(session.spec.baseModel, session.plan === null ? undefined : enginePlanOf(session.plan));
   }
 
+  /** Of the session, once it was made. */
+  get plan(): ExecutionPlan | undefined {
+    return this.#plan;
+  }
+
   /** Whether the session was made in this engine. */
   isIn(engine: Engine): boolean {
     return engine.incarnation === this.#incarnation;
@@ -40,14 +51,22 @@ export class EngineResidence {
 
   /** Makes the session in the engine unless it is there already; returns its plan if it made it. */
   async enter(nextSequenceNumber: number): Promise<ExecutionPlan | undefined> {
-    const { session, sessions, tools } = this.#options;
+    const { session, sessions, tools, logger, onMade } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const engine = await this.engine();
       const { incarnation } = engine;
       if (incarnation === this.#incarnation) return undefined;
       try {
         const current = await sessions.byId(session.id);
-        const plan = await rebuildSession({ engine, session: current, nextSequenceNumber, tools });
+        const { plan, replayed } = await rebuildSession({
+          engine,
+          session: current,
+          nextSequenceNumber,
+          tools,
+          logger,
+        });
+        this.#plan = plan;
+        onMade(replayed);
         this.#incarnation = incarnation;
         if (this.#isGivenUp) await engine.closeSession(session.name);
         return plan;

@@ -12,6 +12,7 @@ import type { OperationLog, SessionEffects } from '../operations/operation-log.j
 import type { SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { Registry } from '../registry/registry.js';
 import type { SessionRecord } from '../sessions/session-record.js';
+import type { SnapshotStore } from '../snapshots/snapshot-store.js';
 import type { Tables } from '../store/tables.js';
 import type { AnyResult } from '../usage/ledger.js';
 
@@ -20,6 +21,7 @@ export interface ExecutionTools {
   readonly log: OperationLog;
   readonly registry: Registry;
   readonly blobs: BlobStore;
+  readonly snapshots: SnapshotStore;
   readonly clock: Clock;
   /** Where half-made files may lie; emptied when the server starts. */
   readonly temporaryDirectory: string;

@@ -1,5 +1,6 @@
 /** Why an operation waits, in words for people. */
 import type { OperationType } from '@loopwright/protocol';
+import type { TrainingRecord } from '../operations/operation-record.js';
 
 /** Where an operation stands that has not ended. */
 export interface Progress {
@@ -28,6 +29,20 @@ export interface TrainingQueue {
   /** Numbers below the asked one that need not arrive. */
   readonly settled: (sequenceNumber: number) => boolean;
   readonly nowMs: number;
+}
+
+/** Those that have not ended, by sequence number. */
+export function openNeighbours(
+  records: readonly TrainingRecord[],
+  startedAtMsOf: (id: string) => number | undefined,
+): ReadonlyMap<number, Neighbour> {
+  const open = records.filter(({ endedAtMs }) => endedAtMs === null);
+  return new Map(
+    open.map(({ id, sequenceNumber, type }) => {
+      const startedAtMs = startedAtMsOf(id);
+      return [sequenceNumber, { sequenceNumber, type, ...(startedAtMs === undefined ? {} : { startedAtMs }) }];
+    }),
+  );
 }
 
 /** What a queued training operation waits for: a missing number first, else the operation whose turn it is. */

@@ -43,14 +43,23 @@ function history(text: string): TrainingRecord[] {
       createdAtMs: 0,
       startedAtMs: 0,
       endedAtMs: 0,
+      engineMs: 1,
     };
   });
 }
 
-function plan(text: string, gone: readonly string[] = []): string {
-  const { anchor, replay } = planRebuild(history(text), (version) => !gone.includes(version));
+function plan(text: string, gone: readonly string[] = [], snapshotsAt: readonly number[] = []): string {
+  const { anchor, replay } = planRebuild(history(text), {
+    isAvailable: (version) => !gone.includes(version),
+    snapshots: snapshotsAt.map((nextSequenceNumber) => ({
+      id: `at${nextSequenceNumber}`,
+      sessionId: 's',
+      nextSequenceNumber,
+      sizeBytes: 1,
+    })),
+  });
   return [
-    anchor?.version ?? 'seed',
+    anchor === undefined ? 'seed' : anchor.type === 'version' ? anchor.version : anchor.snapshot.id,
     ...replay.map(({ type, record }) => (type === 'clear' ? 'clear' : record.id)),
   ].join(' ');
 }
@@ -72,5 +81,15 @@ describe('planRebuild', () => {
     ['fb weights fwd !save !load', [], 'seed fb1'],
   ])('%s without %j: %s', (text, gone, expected) => {
     expect(plan(text, gone)).toBe(expected);
+  });
+
+  it.each([
+    ['fb fb step fb', [3], 'at3 step3 fb4'],
+    ['fb fb step fb', [4, 2], 'at4 fb4'],
+    ['fb step save fb fb', [2], 'v3 fb4 fb5'],
+    ['fb step fb fb save fb', [5, 2], 'at5 fb6'],
+    ['fb !fb clear fb', [3], 'at3 clear fb4'],
+  ])('%s with snapshots before %j: %s', (text, snapshotsAt, expected) => {
+    expect(plan(text, [], snapshotsAt)).toBe(expected);
   });
 });

@@ -1,21 +1,49 @@
 /** What has to be done again so that a fresh engine session equals one that was lost: pure, from the log alone. */
-import type { VersionId } from '@loopwright/protocol';
+import { type ErrorCode, LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { TrainingRecord } from '../operations/operation-record.js';
+import { engineMsOf, type RedoKind } from '../snapshots/redo-cost.js';
+import type { SnapshotRecord } from '../snapshots/snapshot-store.js';
+import type { Outcome } from './write-ending.js';
+
+/** A kept state that a rebuild begins with. */
+export type Anchor =
+  | { readonly type: 'version'; readonly version: VersionId; readonly loadOptimizer: boolean }
+  | { readonly type: 'snapshot'; readonly snapshot: SnapshotRecord };
 
 export interface RebuildPlan {
   /** State to load first; absent begins from the seed. */
-  readonly anchor?: { readonly version: VersionId; readonly loadOptimizer: boolean };
+  readonly anchor?: Anchor;
   /** In order. `clear` drops the gradient that a failed step had dropped. */
   readonly replay: readonly { readonly type: 'operation' | 'clear'; readonly record: TrainingRecord }[];
 }
 
+export interface KeptStates {
+  readonly isAvailable: (version: VersionId) => boolean;
+  /** Newest first. */
+  readonly snapshots: readonly SnapshotRecord[];
+}
+
+/** Plans a rebuild from the training operations whose turn is over, in sequence order: from a saved state or a snapshot, whichever leaves less to do. */
+export function planRebuild(records: readonly TrainingRecord[], { isAvailable, snapshots }: KeptStates): RebuildPlan {
+  const fromVersion = planFromVersion(records, isAvailable);
+  const [snapshot] = snapshots;
+  if (snapshot === undefined) return fromVersion;
+  const after = records.filter(({ sequenceNumber }) => sequenceNumber >= snapshot.nextSequenceNumber);
+  const fromSnapshot: RebuildPlan = { anchor: { type: 'snapshot', snapshot }, replay: replayOf(after) };
+  const [a, b] = [costMs(fromSnapshot), costMs(fromVersion)];
+  const isLess = a < b || (a === b && fromSnapshot.replay.length < fromVersion.replay.length);
+  return isLess ? fromSnapshot : fromVersion;
+}
+
+function costMs({ replay }: RebuildPlan): number {
+  return replay.reduce((sum, { type, record }) => (type === 'clear' ? sum : sum + engineMsOf(record)), 0);
+}
+
 /**
- * Plans a rebuild from the training operations whose turn is over, in sequence order.
- *
  * It begins at the last state that was saved or loaded and is still there. Saves keep the pending gradient and states do not hold it, so
  * the passes before a saved state that no step had used yet are run again too. Their weights are those of the state: only steps and loads change weights.
  */
-export function planRebuild(
+function planFromVersion(
   records: readonly TrainingRecord[],
   isAvailable: (version: VersionId) => boolean,
 ): RebuildPlan {
@@ -25,12 +53,12 @@ export function planRebuild(
     const after = replayOf(records.slice(index + 1));
     if (record.type === 'load-state' && record.readsVersion !== null && isAvailable(record.readsVersion)) {
       const loadOptimizer = record.resolved.loadOptimizer === true;
-      return { anchor: { version: record.readsVersion, loadOptimizer }, replay: after };
+      return { anchor: { type: 'version', version: record.readsVersion, loadOptimizer }, replay: after };
     }
     const { version } = record.resolved;
     if (record.type === 'save-state' && version !== undefined && isAvailable(version)) {
       const pending = pendingPasses(records.slice(0, index));
-      return { anchor: { version, loadOptimizer: true }, replay: [...pending, ...after] };
+      return { anchor: { type: 'version', version, loadOptimizer: true }, replay: [...pending, ...after] };
     }
   }
   return { replay: replayOf(records) };
@@ -59,8 +87,17 @@ function usesGradient({ type }: TrainingRecord): boolean {
   return type === 'optim-step' || type === 'load-state';
 }
 
-/** A step drops the gradient when it was incomplete, and when its norm is not finite; other failures leave it. */
 function clearsGradient({ type, status, error }: TrainingRecord): boolean {
-  if (status !== 'Failed' || type !== 'optim-step') return false;
-  return error?.code === 'gradient_incomplete' || error?.code === 'operation_failed';
+  return status === 'Failed' && error !== null && dropsGradient(type, error.code);
+}
+
+/** What running an operation means for what is to be run again. */
+export function redoKind(type: TrainingRecord['type'], outcome: Outcome): RedoKind {
+  if (!LoopwrightError.isInstance(outcome)) return 'completed';
+  return dropsGradient(type, outcome.code) ? 'clears' : 'failed';
+}
+
+/** A step that fails drops the gradient when it was incomplete, and when its norm is not finite; other failures leave it. */
+function dropsGradient(type: TrainingRecord['type'], code: ErrorCode): boolean {
+  return type === 'optim-step' && (code === 'gradient_incomplete' || code === 'operation_failed');
 }

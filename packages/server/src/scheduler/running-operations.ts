@@ -10,6 +10,10 @@ export interface Running {
   readonly abort: AbortController;
   /** Share done, 0 to 1, once the engine has told it. */
   done: number | undefined;
+  /** How long the engine worked in the last attempt. */
+  engineMs: number | null;
+  /** Does the engine's work and takes its time. */
+  readonly timed: <T>(work: () => Promise<T>) => Promise<T>;
   /** Resolves when its ending is written, or it was let go. */
   readonly finished: Promise<void>;
   /** What the engine is called with. */
@@ -51,6 +55,15 @@ export class RunningOperations {
       startedAtMs,
       abort,
       done: undefined,
+      engineMs: null,
+      timed: async (work) => {
+        const startMs = clock.elapsedMs();
+        try {
+          return await work();
+        } finally {
+          running.engineMs = clock.elapsedMs() - startMs;
+        }
+      },
       finished,
       callOptions: {
         signal: abort.signal,

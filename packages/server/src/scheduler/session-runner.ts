@@ -10,12 +10,15 @@ import type { Ending, SessionEffects } from '../operations/operation-log.js';
 import type { OperationRecord, SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
+import type { SessionLimits } from '../sessions/session-service.js';
+import { SnapshotKeeper } from '../snapshots/snapshot-keeper.js';
 import { type Attempt, attempt, failureOf } from './attempt.js';
 import { cancelled, failureEffects, gradientIncomplete, type SessionEnd } from './endings.js';
 import { EngineResidence } from './engine-residence.js';
 import { type ExecutionTools, executeSampling, executeTraining } from './execute.js';
 import { GapWatch } from './gap-watch.js';
-import { type Progress, trainingWait } from './progress.js';
+import { openNeighbours, type Progress, trainingWait } from './progress.js';
+import { redoKind } from './rebuild-plan.js';
 import { type Running, RunningOperations } from './running-operations.js';
 import type { TraceEntry } from './trace.js';
 import { type Outcome, skipOpen, writeEnding } from './write-ending.js';
@@ -26,10 +29,7 @@ export interface RunnerOptions {
   readonly sessions: SessionRepository;
   readonly engines: EngineHost;
   readonly logger: Logger;
-  /** Sampling operations of this session that run at the same time. */
-  readonly samplingConcurrency: number;
-  /** How long a running operation may take to give up when the session ends. */
-  readonly stopGraceMs: number;
+  readonly limits: Pick<SessionLimits, 'samplingConcurrency' | 'stopGraceMs' | 'maxRedoMs'>;
 }
 
 export class SessionRunner {
@@ -38,6 +38,7 @@ export class SessionRunner {
   readonly #running: RunningOperations;
   readonly #gap: GapWatch;
   readonly #residence: EngineResidence;
+  readonly #snapshots: SnapshotKeeper;
   /** Accepted, and their turn not over yet: waiting, running, or cancelled while they waited. */
   readonly #training = new Map<number, TrainingRecord>();
   readonly #spent = new Set<number>();
@@ -54,7 +55,7 @@ export class SessionRunner {
   #starting: Promise<void> | undefined;
 
   constructor(options: RunnerOptions) {
-    const { session, sessions, engines, tools } = options;
+    const { session, sessions, engines, tools, logger, limits } = options;
     const { clock } = tools;
     this.#options = options;
     this.#session = session;
@@ -62,7 +63,11 @@ export class SessionRunner {
     this.#step = session.step;
     this.#gradientIncomplete = session.gradientIncomplete;
     this.#running = new RunningOperations(clock);
-    this.#residence = new EngineResidence({ session, sessions, engines, tools });
+    const onMade = (replayed: readonly TrainingRecord[]) => this.#snapshots.rebuilt(replayed);
+    this.#residence = new EngineResidence({ session, sessions, engines, tools, logger, onMade });
+    const { maxRedoMs } = limits;
+    const [residence, store] = [this.#residence, tools.snapshots];
+    this.#snapshots = new SnapshotKeeper({ session, residence, store, logger, maxRedoMs });
     const onTimeout = (error: LoopwrightError) => {
       this.#fail(error).catch(() => {}); // logged inside
     };
@@ -159,7 +164,8 @@ export class SessionRunner {
   async suspend(): Promise<void> {
     this.#suspended = true;
     this.#gap.stop();
-    await this.#running.giveUp('the server closes', this.#options.stopGraceMs);
+    await this.#running.giveUp('the server closes', this.#options.limits.stopGraceMs);
+    await this.#snapshots.stop();
   }
 
   async #start(): Promise<void> {
@@ -236,7 +242,12 @@ export class SessionRunner {
     try {
       const outcome = await this.#attemptTraining(record, running);
       const effects = outcome === undefined ? undefined : await this.#write(running, outcome);
-      if (effects !== undefined) this.#passTurn(record, effects);
+      if (outcome === undefined || effects === undefined) return;
+      this.#passTurn(record, effects);
+      await this.#snapshots.after(record.type, redoKind(record.type, outcome), running.engineMs ?? 0, {
+        nextSequenceNumber: this.#next,
+        gradientIncomplete: this.#gradientIncomplete,
+      });
     } finally {
       running.close();
     }
@@ -285,7 +296,7 @@ export class SessionRunner {
 
   #fillSampling(): void {
     if (this.#phase === 'loading') return;
-    while (!this.#isOver() && this.#running.count('sampling') < this.#options.samplingConcurrency) {
+    while (!this.#isOver() && this.#running.count('sampling') < this.#options.limits.samplingConcurrency) {
       const record = this.#sampling.shift();
       if (record === undefined) return;
       const running = this.#running.begin(record);
@@ -331,7 +342,7 @@ export class SessionRunner {
     return attempt({ running, residence: this.#residence, isSuspended: () => this.#suspended, engine, work });
   }
 
-  #write({ record, startedAtMs }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
+  #write({ record, startedAtMs, engineMs }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
     const { tools, logger } = this.#options;
     const { log, clock } = tools;
     const isOver = () => this.#isOver();
@@ -339,7 +350,7 @@ export class SessionRunner {
       if (record.kind === 'training') this.#residence.distrust();
     };
     const session = this.#session;
-    return writeEnding({ session, record, startedAtMs, outcome, log, clock, logger, isOver, onLostResult });
+    return writeEnding({ session, record, startedAtMs, engineMs, outcome, log, clock, logger, isOver, onLostResult });
   }
 
   async #fail(error: LoopwrightError): Promise<void> {
@@ -349,15 +360,17 @@ export class SessionRunner {
   }
 
   async #end(to: SessionEnd, error?: LoopwrightError): Promise<void> {
-    const { sessions, tools, logger, stopGraceMs } = this.#options;
+    const { sessions, tools, logger, limits } = this.#options;
     const { id, name } = this.#session;
     this.#ended = true;
     this.#residence.giveUp();
     this.#gap.stop();
-    await this.#running.giveUp(to === 'Failed' ? 'the session failed' : 'the session was stopped', stopGraceMs);
+    await this.#running.giveUp(to === 'Failed' ? 'the session failed' : 'the session was stopped', limits.stopGraceMs);
+    await this.#snapshots.stop();
     try {
       await skipOpen({ session: this.#session, log: tools.log, running: this.#running, to });
       await this.#residence.leave();
+      await tools.snapshots.removeAll(id);
     } catch (cause) {
       logger.error({ session: name, code: asLoopwrightError(cause).code }, 'the end of a session left something');
     }
@@ -376,14 +389,9 @@ export class SessionRunner {
   }
 
   #trainingWait({ sequenceNumber }: TrainingRecord): { waitingFor: string; position: number } {
-    const open = [...this.#training.values()].filter(({ endedAtMs }) => endedAtMs === null);
-    const entries = open.map(({ id, sequenceNumber: number, type }) => {
-      const startedAtMs = this.#running.get(id)?.startedAtMs;
-      return [number, { sequenceNumber: number, type, ...(startedAtMs === undefined ? {} : { startedAtMs }) }] as const;
-    });
     return trainingWait(sequenceNumber, {
       next: this.#next,
-      open: new Map(entries),
+      open: openNeighbours([...this.#training.values()], (id) => this.#running.get(id)?.startedAtMs),
       settled: (number) => this.#spent.has(number) || this.#training.has(number),
       nowMs: this.#options.tools.clock.now(),
     });

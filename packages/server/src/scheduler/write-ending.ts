@@ -16,6 +16,7 @@ export interface WriteEnding {
   readonly session: SessionRecord;
   readonly record: OperationRecord;
   readonly startedAtMs: number;
+  readonly engineMs: number | null;
   readonly outcome: Outcome;
   readonly log: OperationLog;
   readonly clock: Clock;
@@ -35,12 +36,12 @@ const retryMs = 1000;
  * @returns what the ending changed in the session; undefined when the session was let go meanwhile
  */
 export async function writeEnding(options: WriteEnding): Promise<SessionEffects | undefined> {
-  const { session, record, startedAtMs, log, clock, logger, isOver, onLostResult } = options;
+  const { session, record, startedAtMs, engineMs, log, clock, logger, isOver, onLostResult } = options;
   let { outcome } = options;
   for (;;) {
     const { ending, effects, alongside } = endingOf(record, session, outcome);
     try {
-      await log.finish({ session, record, ending, startedAtMs, effects, ...(alongside && { alongside }) });
+      await log.finish({ session, record, ending, startedAtMs, engineMs, effects, ...(alongside && { alongside }) });
       logger.debug({ operation: record.id, type: record.type, status: ending.status }, 'operation ended');
       return effects;
     } catch (cause) {

@@ -210,6 +210,7 @@ export class SessionRepository {
         [payload_blob, result_blob].filter((blob) => blob !== null).map((blob) => ({ workspace_id, blob })),
       );
       await discardBlobs(trx, blobs);
+      await trx.deleteFrom('snapshots').where('session_id', '=', id).execute();
       await trx.deleteFrom('spent_numbers').where('session_id', '=', id).execute();
       await trx.deleteFrom('operations').where('session_id', '=', id).execute();
       await trx.deleteFrom('sessions').where('id', '=', id).execute();

@@ -29,6 +29,8 @@ export interface SessionLimits {
   readonly maxLiveSessions: number;
   readonly samplingConcurrency: number;
   readonly stopGraceMs: number;
+  /** Engine time that is done again after a crash, at most; null takes no snapshots. */
+  readonly maxRedoMs: number | null;
   /** A session without any operation for so long expires; null lets it live. */
   readonly idleTimeoutMs: number | null;
 }
@@ -195,7 +197,8 @@ export class SessionService {
 
   /** Takes up the sessions that an earlier process left: live ones go on unless they are to stop, half-ended ones are ended. */
   async recover(live: 'resume' | 'stop' = 'resume'): Promise<void> {
-    const { sessions } = this.#options;
+    const { sessions, tools } = this.#options;
+    await tools.snapshots.tidy();
     for (const session of await sessions.withStatus(liveStatuses)) {
       if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
       if (live === 'stop' || session.status === 'Stopping')
@@ -275,8 +278,7 @@ export class SessionService {
     const known = this.#runners.get(session.id);
     if (known !== undefined) return known;
     const { tools, sessions, engines, logger, limits } = this.#options;
-    const { samplingConcurrency, stopGraceMs } = limits;
-    const runner = new SessionRunner({ session, tools, sessions, engines, logger, samplingConcurrency, stopGraceMs });
+    const runner = new SessionRunner({ session, tools, sessions, engines, logger, limits });
     this.#runners.set(session.id, runner);
     return runner;
   }

@@ -124,6 +124,20 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (workspace_id, blob)
   );
   `,
+  `
+  ALTER TABLE operations ADD COLUMN engine_ms REAL;
+
+  CREATE TABLE snapshots (
+    workspace_id TEXT NOT NULL,
+    id TEXT NOT NULL PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    next_sequence_number INTEGER NOT NULL,
+    plan TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL
+  );
+  CREATE INDEX snapshots_by_session ON snapshots (session_id, next_sequence_number);
+  `,
 ];
 
 /** The version that this release writes and reads. */

@@ -59,6 +59,8 @@ export interface OperationsTable {
   created_at_ms: number;
   started_at_ms: number | null;
   ended_at_ms: number | null;
+  /** How long the engine worked on what came of it; null where none did, and in rows of before it was measured. */
+  engine_ms: number | null;
 }
 
 /** Sequence numbers that a refused submission used up. */
@@ -133,6 +135,19 @@ export interface GarbageTable {
   blob: string;
 }
 
+/** A session as it was in the engine after an operation, in a directory of its own outside the database. */
+export interface SnapshotsTable {
+  workspace_id: string;
+  id: string;
+  session_id: string;
+  /** The training operations below this number had their turn. */
+  next_sequence_number: number;
+  /** ExecutionPlan of the session. */
+  plan: string;
+  size_bytes: number;
+  created_at_ms: number;
+}
+
 export interface Tables {
   sessions: SessionsTable;
   operations: OperationsTable;
@@ -142,4 +157,5 @@ export interface Tables {
   version_files: VersionFilesTable;
   ledger: LedgerTable;
   garbage: GarbageTable;
+  snapshots: SnapshotsTable;
 }

@@ -9,6 +9,10 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
+  elapsedMs(): number {
+    return this.#now;
+  }
+
   after(delayMs: number, action: () => void): () => void {
     const timer = { atMs: this.#now + delayMs, action };
     this.#timers.add(timer);

@@ -51,6 +51,10 @@ export async function rebuildSession(rebuild: Rebuild): Promise<Rebuilt> {
       await engine.loadState(session.name, { directory, loadOptimizer: anchor.loadOptimizer });
     }
     await runAgain(rebuild, replay);
+    if (past.length > 0) {
+      const facts = { session: session.name, from: anchor?.type ?? 'seed', replayed: replay.length };
+      rebuild.logger.info(facts, 'a session was made anew');
+    }
     return { plan, replayed: replay.flatMap(({ type, record }) => (type === 'operation' ? [record] : [])) };
   }
 }

@@ -226,10 +226,27 @@ export class OperationLog {
     return { type: record.type, result: decodeResult(record.type, bytes) } as AnyResult; // true: both members come from record.type
   }
 
-  /** Records the version that a save will make. */
-  async reserve(record: OperationRecord, version: VersionId): Promise<void> {
-    const resolved = JSON.stringify({ ...record.resolved, version } satisfies ResolvedInputs);
-    await this.#database.updateTable('operations').set({ resolved }).where('id', '=', record.id).execute();
+  /**
+   * The version that a save makes. It is drawn when the save first runs, and noted in the same transaction: a save that runs again
+   * finds it, and neither a death in between nor a second attempt skips a number.
+   */
+  async reserveVersion(
+    record: OperationRecord,
+    draw: (trx: Transaction<Tables>) => Promise<VersionId>,
+  ): Promise<VersionId> {
+    return this.#commits.run(async (trx) => {
+      const row = await trx
+        .selectFrom('operations')
+        .select('resolved')
+        .where('id', '=', record.id)
+        .executeTakeFirstOrThrow();
+      const known = JSON.parse(row.resolved) as ResolvedInputs; // true: only this file writes the column
+      if (known.version !== undefined) return known.version;
+      const version = await draw(trx);
+      const resolved = JSON.stringify({ ...known, version } satisfies ResolvedInputs);
+      await trx.updateTable('operations').set({ resolved }).where('id', '=', record.id).execute();
+      return version;
+    });
   }
 
   /**

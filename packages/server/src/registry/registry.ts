@@ -44,9 +44,18 @@ export class Registry {
   }
 
   /** Makes a group. False when it exists already. */
-  async createGroup(workspaceId: string, name: string, description = ''): Promise<boolean> {
+  createGroup(workspaceId: string, name: string, description = ''): Promise<boolean> {
+    return this.#createGroup(this.#database, workspaceId, name, description);
+  }
+
+  async #createGroup(
+    database: Database | Transaction<Tables>,
+    workspaceId: string,
+    name: string,
+    description = '',
+  ): Promise<boolean> {
     const row = { workspace_id: workspaceId, name, description, next_number: 1, created_at_ms: this.#clock.now() };
-    const made = await this.#database
+    const made = await database
       .insertInto('model_package_groups')
       .values(row)
       .onConflict((on) => on.doNothing())
@@ -69,9 +78,9 @@ export class Registry {
   }
 
   /** Takes the next number of a group, which is made where it is missing. A number that is not used afterwards stays free. */
-  async reserveId(workspaceId: string, groupName: string): Promise<VersionId> {
-    await this.createGroup(workspaceId, groupName);
-    const row = await this.#database
+  async reserveId(trx: Transaction<Tables>, workspaceId: string, groupName: string): Promise<VersionId> {
+    await this.#createGroup(trx, workspaceId, groupName);
+    const row = await trx
       .updateTable('model_package_groups')
       .set(({ eb }) => ({ next_number: eb('next_number', '+', 1) }))
       .where('workspace_id', '=', workspaceId)

@@ -85,8 +85,7 @@ async function save(tools: ExecutionTools, call: TrainingCall, operation: SaveOp
   const { session, record, lineage } = call;
   const { workspaceId } = session;
   const { log, registry, clock } = tools;
-  const version = record.resolved.version ?? (await registry.reserveId(workspaceId, session.groupName));
-  if (record.resolved.version === undefined) await log.reserve(record, version);
+  const version = await log.reserveVersion(record, (trx) => registry.reserveId(trx, workspaceId, session.groupName));
   const files = await writeFiles(tools, call, operation, version);
   const ephemeral = operation.type === 'save-weights' ? operation.ttlSeconds : null;
   const done: AnyResult = { type: operation.type, result: { version } };

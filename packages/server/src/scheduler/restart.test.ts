@@ -251,6 +251,18 @@ describe('an engine that dies', () => {
     expect(engines[2]!.fingerprint('s')).toBe(calm.engine.fingerprint('s'));
   });
 
+  it('in the middle of a save: the version has the number that it would have had', async () => {
+    const server = await opened();
+    await server.createSession('s');
+    const hold = server.engine.hold('saveState');
+    const id = String((await server.submit('s', 1, saveState)).body.operationId);
+    await hold.entered;
+    server.engine.crash();
+    const saved = [await server.result('s', id), await server.train('s', 2, saveState)];
+    const arns = saved.map(({ operationResult }) => String(operationResult?.saveState?.modelPackageArn));
+    expect(arns.map((arn) => arn.slice(arn.lastIndexOf('/') + 1))).toEqual(['1', '2']);
+  });
+
   it('between operations is noticed before the next one', async () => {
     const server = await opened();
     await server.createSession('s');

@@ -80,7 +80,7 @@ function buildProgram(context: CommandContext): Command {
       'a base model to offer, besides the bundled one and those in the model folders; repeatable',
       modelArgument,
     )
-    .option('--api-key <key>', 'ask it of every request (default: LOOPWRIGHT_API_KEY)')
+    .option('--api-key <key>', 'ask it of every request, as bearer or AWS secret (default: LOOPWRIGHT_API_KEY)')
     .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
     .addOption(
       new Option('--device <device>', 'what engines compute on (default: LOOPWRIGHT_DEVICE, or cpu)').choices(devices),

@@ -51,6 +51,22 @@ describe('creating', () => {
     });
   });
 
+  it('keep role, key, network and tags as they were given, and show them', async () => {
+    const given = {
+      RoleArn: 'arn:aws:iam::123456789012:role/Trainer',
+      OutputConfig: {
+        S3Location: { Path: 's3://b/out', KmsKeyArn: 'arn:aws:kms:us-west-2:123456789012:key/mrk-0a1b-2c' },
+      },
+      VpcConfig: { SecurityGroupIds: ['sg-1'], Subnets: ['subnet-1', 'subnet-2'] },
+      Tags: [{ Key: 'team', Value: '' }],
+    };
+    const server = await opened();
+    await server.createSession('kept', given);
+    expect((await server.control('DescribeTrainingSession', { TrainingSessionName: 'kept' })).body).toMatchObject({
+      TrainingSessionDetail: given,
+    });
+  });
+
   it('refuses a name that is taken, and an unknown model', async () => {
     const server = await opened();
     await server.createSession('s');

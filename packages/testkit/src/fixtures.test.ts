@@ -27,7 +27,7 @@ describe('fixtures', () => {
     }
   });
 
-  it.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3'])(
+  it.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3', 'granite'])(
     'hold whole-model gradients of %s with their norms',
     async (model) => {
       const { grad_norm_per_tensor: norms } = readFixtureJson<FullExpected>(`full/${model}.json`);

@@ -4,7 +4,16 @@ import { fileURLToPath } from 'node:url';
 import { type NamedTensor, readSafetensors } from '@loopwright/engine';
 
 /** Tiny random models with stored values. */
-export const tinyModels = ['llama-tied', 'llama-untied', 'llama-rope3', 'qwen2', 'qwen3', 'mistral', 'gemma3'] as const;
+export const tinyModels = [
+  'llama-tied',
+  'llama-untied',
+  'llama-rope3',
+  'qwen2',
+  'qwen3',
+  'mistral',
+  'gemma3',
+  'granite',
+] as const;
 export type TinyModel = (typeof tinyModels)[number];
 
 /** PEFT adapters on them. */
@@ -16,6 +25,7 @@ export const loraAdapters = [
   'llama-untied-lm-head',
   'llama-tied-qv-r4',
   'llama-tied-rslora',
+  'granite',
 ] as const;
 export type LoraAdapter = (typeof loraAdapters)[number];
 

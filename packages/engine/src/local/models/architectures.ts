@@ -25,6 +25,11 @@ export interface ArchitectureFacts {
   readonly postNorms: boolean;
   /** Embeddings are multiplied by √(hidden size), and scores by 1/√`query_pre_attn_scalar` in place of 1/√(head width). */
   readonly scaledEmbeddings: boolean;
+  /**
+   * The config scales embeddings (`embedding_multiplier`), scores (`attention_multiplier`, in place of 1/√(head width)), what attention and MLP
+   * add to the stream (`residual_multiplier`) and logits (by 1/`logits_scaling`).
+   */
+  readonly multipliers: boolean;
   /** `tie_word_embeddings` where the config doesn't state it. */
   readonly tiedByDefault: boolean;
   /** In GGUF files: the name of the architecture, and whether rotary pairs are neighbouring rows there. Null where none are read or written. */
@@ -41,6 +46,7 @@ const llama = {
   normOffset: 0,
   postNorms: false,
   scaledEmbeddings: false,
+  multipliers: false,
   tiedByDefault: false,
   gguf: { name: 'llama', interleaved: true },
 } as const satisfies ArchitectureFacts;
@@ -63,6 +69,7 @@ export const architectures = {
     slidingLayers: 'off',
     gguf: { name: 'qwen3', interleaved: false },
   },
+  granite: { ...llama, causalClass: 'GraniteForCausalLM', multipliers: true, gguf: null },
   mistral: { ...llama, causalClass: 'MistralForCausalLM', attentionBias: 'never', slidingLayers: 'all' },
   gemma3_text: {
     ...llama,

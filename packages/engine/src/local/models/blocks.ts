@@ -24,9 +24,23 @@ function geluTanh(x: Value): Value {
   return mul(x, sigmoid(mul(x, slope)));
 }
 
+function scaled(x: Value, scale: number): Value {
+  return scale === 1 ? x : mul(x, x.graph.scalar(scale));
+}
+
 /** Looked-up embeddings as the first layer sees them. */
 export function scaleEmbeddings(x: Value, { embeddingScale }: ModelConfig): Value {
-  return embeddingScale === 1 ? x : mul(x, x.graph.scalar(embeddingScale));
+  return scaled(x, embeddingScale);
+}
+
+/** What attention or MLP computed, as it is added to the stream. */
+export function scaleResidual(x: Value, { residualScale }: ModelConfig): Value {
+  return scaled(x, residualScale);
+}
+
+/** The norm after the last layer. Logits are scaled here, where it costs the width and not the vocabulary. */
+export function lastNorm(x: Value, weight: Value, config: ModelConfig): Value {
+  return scaled(norm(x, weight, config), config.logitScale);
 }
 
 /** The norm before the MLP. */

@@ -51,6 +51,8 @@ describe('parseModelConfig', () => {
       postNorms: false,
       embeddingScale: 1,
       attentionScale: 0.25,
+      residualScale: 1,
+      logitScale: 1,
       slidingWindow: null,
       eosTokenIds: [2],
       bosTokenId: 1,
@@ -125,7 +127,31 @@ describe('parseModelConfig', () => {
   ])('refuses %s and lists what it runs', (_, field, change) => {
     const error = refusal({ ...tiny('llama-tied'), ...change });
     expect(error).toMatchObject({ code: 'unsupported_model', details: { field } });
-    expect(error.message).toContain('llama, qwen2, qwen3, mistral, gemma3_text');
+    expect(error.message).toContain('llama, qwen2, qwen3, granite, mistral, gemma3_text');
+  });
+
+  it('reads what Granite multiplies by, which is 1 where its config does not say', () => {
+    const { embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling, ...unsaid } =
+      tiny('granite');
+    expect([embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling]).toEqual([
+      0.4, 0.25, 0.6, 2,
+    ]);
+    expect(parseModelConfig(tiny('granite'))).toMatchObject({
+      embeddingScale: 0.4,
+      attentionScale: 0.25,
+      residualScale: 0.6,
+      logitScale: 0.5,
+    });
+    expect(parseModelConfig(unsaid)).toMatchObject({
+      embeddingScale: 1,
+      attentionScale: 1,
+      residualScale: 1,
+      logitScale: 1,
+    });
+    expect(refusal({ ...tiny('granite'), logits_scaling: 0 })).toMatchObject({
+      code: 'model_invalid',
+      details: { field: 'config.json: logits_scaling' },
+    });
   });
 
   it('reads which layers of Mistral and Gemma slide, how far, and their RoPE base', () => {

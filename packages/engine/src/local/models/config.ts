@@ -57,6 +57,10 @@ export interface ModelConfig {
   readonly embeddingScale: number;
   /** Products of queries and keys are multiplied by it. */
   readonly attentionScale: number;
+  /** What attention and MLP add to the stream is multiplied by it. */
+  readonly residualScale: number;
+  /** Logits are multiplied by it. */
+  readonly logitScale: number;
   /** Null where all layers see everything before a token. */
   readonly slidingWindow: SlidingWindow | null;
   /** Tokens that end a sequence, from the generation config first; may be empty. */
@@ -108,7 +112,6 @@ export function parseModelConfig(json: unknown, generation?: unknown): ModelConf
   const attentionBias = facts.attentionBias === 'config' && readFlag(json, 'attention_bias');
   const layers = readSize(json, 'num_hidden_layers');
   const rope = readRope(json, facts);
-  const queryScale = facts.scaledEmbeddings ? readPositive(json, 'query_pre_attn_scalar', { fallback: 256 }) : headDim;
   return {
     architecture,
     vocabSize,
@@ -129,8 +132,7 @@ export function parseModelConfig(json: unknown, generation?: unknown): ModelConf
     hiddenAct: facts.activation.name,
     normOffset: facts.normOffset,
     postNorms: facts.postNorms,
-    embeddingScale: facts.scaledEmbeddings ? Math.sqrt(hiddenSize) : 1,
-    attentionScale: 1 / Math.sqrt(queryScale),
+    ...readScales(json, { facts, hiddenSize, headDim }),
     slidingWindow: readSlidingWindow(json, { facts, layers, ropeTheta: rope.slidingRopeTheta }),
     eosTokenIds: readEndTokens([generation, json], vocabSize),
     bosTokenId: readTokenIds(json.bos_token_id, 'bos_token_id', vocabSize)[0] ?? null,
@@ -160,6 +162,26 @@ function readHeadDim(
   const headDim = readSize(json, 'head_dim', fallback);
   if (headDim % 2 !== 0) throw malformed('head_dim', 'an even number (RoPE turns pairs)', `${headDim}`);
   return headDim;
+}
+
+type Scales = Pick<ModelConfig, 'embeddingScale' | 'attentionScale' | 'residualScale' | 'logitScale'>;
+
+function readScales(
+  json: Json,
+  { facts, hiddenSize, headDim }: { facts: ArchitectureFacts; hiddenSize: number; headDim: number },
+): Scales {
+  if (facts.multipliers) {
+    const multiplier = (field: string) => readPositive(json, field, { fallback: 1 });
+    return {
+      embeddingScale: multiplier('embedding_multiplier'),
+      attentionScale: multiplier('attention_multiplier'),
+      residualScale: multiplier('residual_multiplier'),
+      logitScale: 1 / multiplier('logits_scaling'),
+    };
+  }
+  const queryScale = facts.scaledEmbeddings ? readPositive(json, 'query_pre_attn_scalar', { fallback: 256 }) : headDim;
+  const embeddingScale = facts.scaledEmbeddings ? Math.sqrt(hiddenSize) : 1;
+  return { embeddingScale, attentionScale: 1 / Math.sqrt(queryScale), residualScale: 1, logitScale: 1 };
 }
 
 function refuseUnsupported(json: Json, facts: ArchitectureFacts): void {

@@ -24,7 +24,7 @@ import {
   type Value,
 } from '@loopwright/graph';
 import type { TargetModule } from '@loopwright/protocol';
-import { activation, mlpNormName, norm, scaleEmbeddings, slides } from './blocks.js';
+import { activation, lastNorm, mlpNormName, norm, scaleEmbeddings, scaleResidual, slides } from './blocks.js';
 import type { ModelConfig } from './config.js';
 import { blockMasks, parts } from './mask.js';
 import { type SequenceForm, sequenceLength } from './sequence-form.js';
@@ -139,7 +139,8 @@ export function sequenceModel(
   const runLayer = (x: Value, layer: number): Value => {
     const name = (rest: string) => layerName(layer, rest);
     const normed = norm(x, weights(name('input_layernorm.weight')), config);
-    const after = (y: Value, module: string) => (config.postNorms ? norm(y, weights(name(module)), config) : y);
+    const after = (y: Value, module: string) =>
+      scaleResidual(config.postNorms ? norm(y, weights(name(module)), config) : y, config);
     const project = (module: 'q_proj' | 'k_proj' | 'v_proj', count: number) =>
       reshape(linear(normed, layer, module), ['B', S, count * d]);
     let q = project('q_proj', H);
@@ -165,7 +166,7 @@ export function sequenceModel(
   let x = scaleEmbeddings(embedded, config);
   for (let layer = 0; layer < layers; layer++)
     x = form.layers ? recompute(x.graph, () => runLayer(x, layer)) : runLayer(x, layer);
-  return { embedded, hidden: norm(x, weights('model.norm.weight'), config), caches };
+  return { embedded, hidden: lastNorm(x, weights('model.norm.weight'), config), caches };
 }
 
 /** W·x (+ bias): weights of linear layers are stored [out, in]. */

@@ -22,7 +22,7 @@ import {
   type Value,
 } from '@loopwright/graph';
 import type { WeightsFile } from '../../formats/weights-file.js';
-import { activation, mlpNormName, norm, scaleEmbeddings, slides } from '../models/blocks.js';
+import { activation, lastNorm, mlpNormName, norm, scaleEmbeddings, scaleResidual, slides } from '../models/blocks.js';
 import type { ModelConfig } from '../models/config.js';
 import { pastWindowMask } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
@@ -75,7 +75,8 @@ export function buildDecodeGraph(
   const rows: Value[] = [];
   for (let layer = 0; layer < layers; layer++) {
     const weight = (name: string) => constant(layerName(layer, name));
-    const after = (y: Value, name: string) => (config.postNorms ? norm(y, weight(name), config) : y);
+    const after = (y: Value, name: string) =>
+      scaleResidual(config.postNorms ? norm(y, weight(name), config) : y, config);
     const normed = norm(x, weight('input_layernorm.weight'), config);
     const [q0, k0, v0] = split(linear(normed, layer, 'qkv', '', config.qkvBias), 1, [H * d, K * d, K * d]);
     let q = reshape(q0!, ['B', 1, H * d]);
@@ -104,6 +105,6 @@ export function buildDecodeGraph(
     const fed = linear(mul(activation(gate!, config), up!), layer, 'down', 'mlp.down_proj', false);
     x = add(x, after(fed, 'post_feedforward_layernorm.weight'));
   }
-  const hidden = norm(x, constant('model.norm.weight'), config);
+  const hidden = lastNorm(x, constant('model.norm.weight'), config);
   return compile(graph, { hidden, rows: concat(rows, 1) }, { weightsFile: basename(file.path) });
 }

@@ -69,7 +69,7 @@ describe.each(withLosses)('losses on adapter %s', (adapter) => {
   });
 });
 
-describe.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3'] as const)(
+describe.each(['llama-tied', 'llama-untied', 'qwen2', 'qwen3', 'mistral', 'gemma3', 'granite'] as const)(
   'full training of %s',
   (name) => {
     it('gives the gradient of every weight', async () => {

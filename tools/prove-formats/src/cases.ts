@@ -24,7 +24,7 @@ const promptTokens = 24;
 const newTokens = 24;
 
 export function textCases(tokenizer: Tokenizer): Cases {
-  const sequences = texts.map((text) => tokenizer.encode(text));
+  const sequences = texts.map((text) => tokenizer.encode(text, { parseSpecialTokens: true }));
   return { sequences, prompts: sequences.map((ids) => ids.slice(0, promptTokens)), newTokens, texts };
 }
 

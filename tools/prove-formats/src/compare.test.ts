@@ -27,7 +27,7 @@ test('two that say the same pass, with sizes of 0', () => {
 
 test('one log-prob beyond the limit fails, and so do many that are off on average, and none that is no number', () => {
   const off = (...values: number[]) => compare(ours, { ...ours, logprobs: [values, [-4, -5]] }, limit).faults;
-  expect(off(-1, -2.2, -3)).toEqual(['a log-prob is off by 2.0e-1']);
+  expect(off(-1, -2.2, -3)).toEqual(['a log-prob (-2.0) is off by 2.0e-1']);
   expect(off(-1.09, -2.09, -3.09)).toEqual(['log-probs are off by 5.4e-2 on average']);
   expect(off(-1, Number.NaN, -3).length).toBe(2);
 });

@@ -24,10 +24,12 @@ export interface Comparison {
  */
 export function compare(ours: OurAnswer, theirs: Answer, limit: Limit): Comparison {
   const faults: string[] = [];
+  const values = ours.logprobs.flat();
   const distances = ours.logprobs.flatMap((row, i) => row.map((value, t) => Math.abs(value - theirs.logprobs[i]![t]!)));
   const largest = Math.max(0, ...distances);
   const mean = distances.reduce((sum, distance) => sum + distance, 0) / distances.length;
-  if (!(largest <= limit.largest)) faults.push(`a log-prob is off by ${largest.toExponential(1)}`);
+  if (!(largest <= limit.largest))
+    faults.push(`a log-prob (${values[distances.indexOf(largest)]?.toFixed(1)}) is off by ${largest.toExponential(1)}`);
   if (!(mean <= limit.mean)) faults.push(`log-probs are off by ${mean.toExponential(1)} on average`);
   let equalPrompts = 0;
   let widestParting = 0;

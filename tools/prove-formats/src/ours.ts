@@ -51,8 +51,8 @@ export async function answerOf(sampler: SamplingClient, cases: Cases, hasTokeniz
     logprobs,
     greedy,
     gaps,
-    greedyTexts: tokenizer && greedy.map((tokens) => tokenizer.decode(tokens)),
-    tokens: tokenizer && cases.texts.map((text) => tokenizer.encode(text)),
+    greedyTexts: tokenizer && greedy.map((tokens) => tokenizer.decode(tokens, { skipSpecialTokens: false })),
+    tokens: tokenizer && cases.texts.map((text) => tokenizer.encode(text, { parseSpecialTokens: true })),
   };
 }
 

@@ -73,9 +73,12 @@ test('a pulled model trains by its name, and a session keeps to its commit when 
     arn = (await training.saveState({ description: 'by hub name' })).modelPackageArn;
     const directory = await service.versionDirectory(arn);
     const adapter: unknown = JSON.parse(await readFile(join(directory!, 'adapter_config.json'), 'utf8')); // embedded: it has a folder
-    expect(adapter).toMatchObject({ base_model_name_or_path: 'someone/tiny-hub' });
+    expect(adapter).toMatchObject({ base_model_name_or_path: 'someone/tiny-hub', revision: older });
   }
-  hub.repositories['someone/tiny-hub'] = { commit: newer, files };
+  // The name moves on to a model that would be exported otherwise.
+  const changed = { ...JSON.parse(new TextDecoder().decode(files['config.json'])), rope_theta: 20_000 };
+  const config = new TextEncoder().encode(JSON.stringify(changed));
+  hub.repositories['someone/tiny-hub'] = { commit: newer, files: { ...files, 'config.json': config } };
   expect((await pull(['someone/tiny-hub'])).stdout).toContain(`someone/tiny-hub@${newer}`);
   await using service = await connect({ dataDir });
   const resumed = await service.createTrainingClientFromStateWithOptimizer({ modelPackageArn: arn });
@@ -87,6 +90,28 @@ test('a pulled model trains by its name, and a session keeps to its commit when 
     expected: `someone/tiny-hub@${newer}`,
     got: `someone/tiny-hub@${older}`,
   });
+  await service.close();
+
+  const exporting = async (model: string, target: string, ...more: string[]) => {
+    const path = join(folder.path, target);
+    const { code } = await runCommand(['export', model, path, ...more], {
+      home: join(folder.path, 'home'),
+      env: { HF_HUB_CACHE: join(folder.path, 'hub') },
+    });
+    expect(code).toBe(0);
+    return (name: string): Promise<Record<string, unknown>> => readFile(join(path, name), 'utf8').then(JSON.parse);
+  };
+  const merged = await exporting(arn, 'merged', '--data', dataDir);
+  expect(await merged('config.json')).toMatchObject({ rope_theta: 10_000 });
+  const peft = await exporting(arn, 'peft', '--format', 'peft', '--data', dataDir);
+  expect(await peft('adapter_config.json')).toMatchObject({
+    base_model_name_or_path: 'someone/tiny-hub',
+    revision: older,
+  });
+  const again = await exporting(join(folder.path, 'peft'), 'again');
+  expect(await again('config.json')).toMatchObject({ rope_theta: 10_000 });
+  const main = await exporting('someone/tiny-hub', 'main');
+  expect(await main('config.json')).toMatchObject({ rope_theta: 20_000 });
 });
 
 test('a pull that fails says what to do, and exits with 1', async () => {

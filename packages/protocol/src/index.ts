@@ -5,7 +5,7 @@ export type { Complaint, ErrorCode, ErrorDetails, LoopwrightErrorOptions, WireEr
 export { asLoopwrightError, complaint, errorCatalogue, LoopwrightError } from './errors.js';
 export type { DatumFor, LossConfig, LossInputName, LossInputsFor, LossName, LossSpec, NumberArray } from './losses.js';
 export { losses, lossInputs, lossNames } from './losses.js';
-export type { ModelCard } from './model.js';
+export { type ModelCard, type PinnedName, pinnedName, splitPinned } from './model.js';
 export type {
   ComputeLogprobsResult,
   DatumOutput,

@@ -12,3 +12,22 @@ export interface ModelCard {
   /** Where its config, weights and tokenizer lie: a directory, or a GGUF file. */
   readonly directory: string;
 }
+
+/** A name of a model hub, apart from what pins it. */
+export interface PinnedName {
+  /** `org/name`, or an id or path as it is. */
+  readonly repository: string;
+  /** A branch, a tag or a commit; undefined where nothing is pinned. */
+  readonly revision: string | undefined;
+}
+
+/** Takes `org/name@revision` apart. Absolute paths, and ids without an owner, are left whole. */
+export function splitPinned(name: string): PinnedName {
+  const [, repository = name, revision] = /^(\w[\w.-]*\/\w[\w.-]*)@(.*)$/s.exec(name) ?? [];
+  return { repository, revision };
+}
+
+/** The id of a model of the hub that means the same files for ever. */
+export function pinnedName({ repository, commit }: { readonly repository: string; readonly commit: string }): string {
+  return `${repository}@${commit}`;
+}

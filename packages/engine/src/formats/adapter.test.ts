@@ -11,7 +11,7 @@ import {
 } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import { parseModelConfig } from '../local/models/config.js';
-import { type AdapterWeights, addLowRankProduct, readAdapter, writeAdapter } from './adapter.js';
+import { type AdapterWeights, adapterBaseModel, addLowRankProduct, readAdapter, writeAdapter } from './adapter.js';
 import { readSafetensors, type TensorToWrite, writeSafetensors } from './safetensors.js';
 
 function modelConfig(model: string) {
@@ -184,6 +184,30 @@ describe('writeAdapter', () => {
       target_modules: ['q_proj', 'v_proj'],
       bias: 'none',
     });
+  });
+
+  it.each([
+    ['tiny/llama-tied', 'tiny/llama-tied', null],
+    [`tiny/llama-tied@${'a'.repeat(40)}`, 'tiny/llama-tied', 'a'.repeat(40)],
+    ['/models/mine@home', '/models/mine@home', null],
+  ])('says of the base %s which one it is, and reads it again', async (baseModel, name, revision) => {
+    await using directory = await temporaryDirectory();
+    const adapter = await readAdapter(loraAdapterDirectory('llama-tied-qv-r4'));
+    await writeAdapter(directory.path, adapter, { baseModel });
+    const config: unknown = JSON.parse(await readFile(join(directory.path, 'adapter_config.json'), 'utf8'));
+    expect(config).toMatchObject({ base_model_name_or_path: name, revision });
+    expect(await adapterBaseModel(directory.path)).toBe(baseModel);
+  });
+
+  it('takes no revision of a base by its path, and no base where none is said', async () => {
+    await using directory = await temporaryDirectory();
+    const read = async (config: object) => {
+      await writeFile(join(directory.path, 'adapter_config.json'), JSON.stringify(config));
+      return adapterBaseModel(directory.path);
+    };
+    expect(await read({ base_model_name_or_path: '/models/mine', revision: 'main' })).toBe('/models/mine');
+    expect(await read({ base_model_name_or_path: 'org/name', revision: 'main' })).toBe('org/name@main');
+    expect(await read({ base_model_name_or_path: null, revision: 'main' })).toBeUndefined();
   });
 
   it('refuses a scale that PEFT could not say, a malformed key and a wrong length', async () => {

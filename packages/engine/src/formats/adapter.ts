@@ -2,7 +2,14 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { complaint, type LoopwrightError, type TargetModule, targetModules } from '@loopwright/protocol';
+import {
+  complaint,
+  type LoopwrightError,
+  pinnedName,
+  splitPinned,
+  type TargetModule,
+  targetModules,
+} from '@loopwright/protocol';
 import type { ModelConfig } from '../local/models/config.js';
 import { linearModules } from '../local/models/weight-names.js';
 import { asWriteError, type WriteOptions, writeJsonAtomically } from './atomic-file.js';
@@ -80,16 +87,19 @@ export async function readAdapter(
   return adapter;
 }
 
-/** What an adapter says its base model is: a name of the hub, or a path. @throws `model_invalid` without a readable config */
+/** What an adapter says its base model is: a name of the hub, with its revision where it says that, or a path. @throws `model_invalid` without a readable config */
 export async function adapterBaseModel(directory: string): Promise<string | undefined> {
-  const { base_model_name_or_path: name } = await readJsonObject(join(directory, configFile));
-  return typeof name === 'string' && name !== '' ? name : undefined;
+  const { base_model_name_or_path: name, revision } = await readJsonObject(join(directory, configFile));
+  if (typeof name !== 'string' || name === '') return undefined;
+  const pinned =
+    typeof revision === 'string' && revision !== '' ? pinnedName({ repository: name, commit: revision }) : name;
+  return splitPinned(pinned).repository === name ? pinned : name; // a path has no revision
 }
 
 /**
  * Writes a PEFT directory that PEFT, transformers and inference servers load; the directory is made where there is none.
  *
- * @param baseModel what `base_model_name_or_path` will say
+ * @param baseModel what `base_model_name_or_path` will say; of `org/name@commit` the commit becomes `revision`, which PEFT loads the base by
  * @returns the names of the files written
  * @throws `invalid_argument` when scale is neither alpha / rank nor alpha / √rank, or a length is wrong; `disk_full`, `cancelled`
  */
@@ -99,6 +109,7 @@ export async function writeAdapter(
   { baseModel, ...options }: WriteOptions & { readonly baseModel: string },
 ): Promise<readonly string[]> {
   const { rank, alpha, tensors } = adapter;
+  const { repository, revision } = splitPinned(baseModel);
   const list: TensorToWrite[] = [];
   for (const [key, { A, B, inFeatures, outFeatures }] of tensors) {
     const path = peftPath(key);
@@ -108,7 +119,8 @@ export async function writeAdapter(
   const json = {
     peft_type: 'LORA',
     task_type: 'CAUSAL_LM',
-    base_model_name_or_path: baseModel,
+    base_model_name_or_path: repository,
+    revision: revision ?? null,
     r: rank,
     lora_alpha: alpha,
     lora_dropout: 0,

@@ -37,11 +37,6 @@ export interface SaveOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What other tools call a base model: they take a repository without the commit that pins it here. */
-function publicName(id: string): string {
-  return id.replace(/@[0-9a-f]{40}$/, '');
-}
-
 export async function saveSession(
   session: TrainingSession,
   base: BaseModel,
@@ -51,7 +46,7 @@ export async function saveSession(
   const files: string[] = [];
   const adapter = sessionAdapter(session, base);
   if (adapter !== undefined)
-    files.push(...(await writeAdapter(directory, adapter, { baseModel: publicName(base.card.id), ...options })));
+    files.push(...(await writeAdapter(directory, adapter, { baseModel: base.card.id, ...options })));
   if (adapter === undefined || merge) {
     await using source = await openModel(base.card.directory, options);
     if (adapter === undefined) {

@@ -1,6 +1,7 @@
 /** The cache of downloaded models, in the layout that Hugging Face's tools share: blobs, refs and snapshots of each repository. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pinnedName } from '@loopwright/protocol';
 import type { InstalledModel, ModelCache } from '@loopwright/server';
 import { type HubName, isCommit, parseHubName } from './hub-name.js';
 import { isLanguageModel, missingFile } from './snapshot.js';
@@ -29,7 +30,9 @@ export class HubCache implements ModelCache {
     if (parsed === undefined || commit === undefined) return undefined;
     const { repository } = parsed;
     const directory = this.snapshot({ repository, commit });
-    return (await missingFile(directory)) === undefined ? { id: `${repository}@${commit}`, directory } : undefined;
+    return (await missingFile(directory)) === undefined
+      ? { id: pinnedName({ repository, commit }), directory }
+      : undefined;
   }
 
   /** Language models that are whole: by their plain names, or with commit where there is no `main` of them. */
@@ -55,7 +58,7 @@ export class HubCache implements ModelCache {
       return (await isLanguageModel(main.directory)) ? [{ id: repository, directory: main.directory }] : [];
     }
     const commits = (await namesIn(join(this.repository(repository), 'snapshots'))).filter(isCommit);
-    const found = await Promise.all(commits.map((commit) => this.find(`${repository}@${commit}`)));
+    const found = await Promise.all(commits.map((commit) => this.find(pinnedName({ repository, commit }))));
     const whole = found.filter((model) => model !== undefined);
     const isListed = await Promise.all(whole.map(({ directory }) => isLanguageModel(directory)));
     return whole.filter((_, i) => isListed[i]);

@@ -1,5 +1,5 @@
 /** Names of models on the hub: `org/name`, or `org/name@revision`. */
-import { complaint } from '@loopwright/protocol';
+import { complaint, splitPinned } from '@loopwright/protocol';
 
 export interface HubName {
   /** `org/name`. */
@@ -15,9 +15,7 @@ const commitPattern = /^[0-9a-f]{40}$/;
 
 /** Undefined for what can't be a name of the hub, such as a path. */
 export function parseHubName(text: string): HubName | undefined {
-  const at = text.indexOf('@');
-  const repository = at < 0 ? text : text.slice(0, at);
-  const revision = at < 0 ? defaultRevision : text.slice(at + 1);
+  const { repository, revision = defaultRevision } = splitPinned(text);
   const parts = repository.split('/');
   // `--` stands for the slash in folder names of the cache, and two dots lead out of it.
   const isName = parts.length === 2 && parts.every((name) => part.test(name) && !/--|\.\.|[.-]$|\.git$/.test(name));

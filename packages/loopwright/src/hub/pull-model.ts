@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemFreeBytes } from '@loopwright/engine';
-import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
+import { complaint, diskFull, isNoSpace, LoopwrightError, pinnedName, splitPinned } from '@loopwright/protocol';
 import { type DownloadOptions, downloadBlob, hasBlob, type Pause } from './download-blob.js';
 import { HubCache } from './hub-cache.js';
 import { HubClient, type License, type RepositoryFile, type RepositoryInfo } from './hub-client.js';
@@ -88,7 +88,7 @@ async function pull(name: string, options: PullOptions): Promise<PulledModel> {
   const files = await download(info, { ...options, client, folder, directory });
   await linkSnapshot({ repository: folder, directory, files });
   if (!isCommit(revision)) await writeRef(folder, { revision, commit });
-  return { id: `${repository}@${commit}`, commit, directory, license };
+  return { id: pinnedName({ repository, commit }), commit, directory, license };
 }
 
 /** What the file system refused in the cache, as a person can mend it. */
@@ -117,7 +117,7 @@ async function findOffline(cache: HubCache, name: string): Promise<PulledModel> 
       remedy: 'unset HF_HUB_OFFLINE to pull it, or name one that `loopwright models` lists',
     });
   }
-  const commit = found.id.slice(found.id.indexOf('@') + 1);
+  const { revision: commit = '' } = splitPinned(found.id); // the cache pins what it finds
   return { ...found, commit, license: undefined };
 }
 

@@ -72,12 +72,18 @@ export class ModelRegistry {
    * @throws `unknown_model`
    */
   async find(idOrPath: string): Promise<InstalledModel> {
+    const found = await this.lookUp(idOrPath);
+    if (found === undefined) throw this.#unknownModel(idOrPath);
+    return found;
+  }
+
+  /** As {@link find}; undefined where there is none. */
+  async lookUp(idOrPath: string): Promise<InstalledModel | undefined> {
     const installed = this.#models.find(({ id }) => id === idOrPath) ?? this.#cached.get(idOrPath);
     if (installed !== undefined) return installed;
     if (this.#allowPaths && isAbsolute(idOrPath)) return { id: idOrPath, directory: idOrPath };
     const cached = await this.#cache?.find(idOrPath);
-    if (cached === undefined) throw this.#unknownModel(idOrPath);
-    this.#cached.set(cached.id, cached);
+    if (cached !== undefined) this.#cached.set(cached.id, cached);
     return cached;
   }
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { basename, isAbsolute } from 'node:path';
 import type { ModelFiles } from '@loopwright/engine';
+import { splitPinned } from '@loopwright/protocol';
 import { hubContentArn, hubContentName } from '@loopwright/wires/sagemaker';
 import type { InstalledModel, ModelRegistry } from '../models/model-registry.js';
 
@@ -10,8 +11,8 @@ export const hubVersion = '1.0.0';
 
 export class HubNames {
   readonly #models: ModelRegistry;
-  /** Ids that were asked for and are no plain names (paths, and `org/name@commit`), by their hub name. */
-  readonly #others = new Map<string, string>();
+  /** Ids that were named before, by their hub name: paths and pinned names, which can't be found by it, and listed ones, for which a cache need not be listed again. */
+  readonly #known = new Map<string, string>();
 
   constructor(models: ModelRegistry) {
     this.#models = models;
@@ -19,11 +20,8 @@ export class HubNames {
 
   /** Hub content name of a model id or path. */
   nameOf(idOrPath: string): string {
-    if (isPlain(idOrPath)) return hubContentName(idOrPath);
-    const digest = createHash('sha256').update(idOrPath).digest('hex').slice(0, 12);
-    const last = basename(idOrPath);
-    const name = hubContentName(isAbsolute(idOrPath) ? `dir-${digest}-${last}` : `hub-${digest}-${last.split('@')[0]}`);
-    this.#others.set(name, idOrPath);
+    const name = isPlain(idOrPath) ? hubContentName(idOrPath) : digestName(idOrPath);
+    if (!this.#known.has(name)) this.#known.set(name, idOrPath);
     return name;
   }
 
@@ -43,14 +41,23 @@ export class HubNames {
 
   /** A model by its id, hub name, `org/name` or path. @throws `unknown_model` */
   async find(name: string): Promise<InstalledModel> {
-    const models = await this.#models.list();
-    const listed = models.find(({ id }) => id === name || this.nameOf(id) === name || this.huggingfaceId(id) === name);
-    const other = this.#others.get(name.replace(/^loopwright\//, ''));
-    return this.#models.find(listed?.id ?? other ?? name);
+    const found = await this.#models.lookUp(name);
+    if (found !== undefined) return found;
+    const hubName = name.replace(/^loopwright\//, '');
+    // What a hub name stands for is written in no cache, so that one not heard of before is looked for among all that there are.
+    if (!this.#known.has(hubName)) for (const { id } of await this.#models.list()) this.nameOf(id);
+    return this.#models.find(this.#known.get(hubName) ?? name);
   }
+}
+
+/** Of a path or pinned name: which one it is can't be said in the characters of a hub name. */
+function digestName(idOrPath: string): string {
+  const digest = createHash('sha256').update(idOrPath).digest('hex').slice(0, 12);
+  const last = basename(splitPinned(idOrPath).repository);
+  return hubContentName(`${isAbsolute(idOrPath) ? 'dir' : 'hub'}-${digest}-${last}`);
 }
 
 /** Whether an id says by itself which model it is, in words that fit a hub name. */
 function isPlain(id: string): boolean {
-  return !isAbsolute(id) && !id.includes('@');
+  return !isAbsolute(id) && splitPinned(id).revision === undefined;
 }

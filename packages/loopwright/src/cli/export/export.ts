@@ -11,7 +11,7 @@ import {
   writeGguf,
   writeModelDirectory,
 } from '@loopwright/engine';
-import { complaint } from '@loopwright/protocol';
+import { complaint, splitPinned } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { listenForInterrupt } from '../interrupt.js';
 import { StatusLine } from '../status-line.js';
@@ -105,7 +105,7 @@ function watched(model: ModelSource, onRead: (done: number) => void): ModelSourc
 
 /** What the exported model is called: its base, and that it was trained. */
 function nameOf({ baseName, isTuned }: ExportSource): string {
-  const name = basename(baseName).replace(/\.gguf$/, '');
+  const name = basename(splitPinned(baseName).repository).replace(/\.gguf$/, '');
   return isTuned ? `${name} (tuned)` : name;
 }
 

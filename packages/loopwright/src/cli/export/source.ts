@@ -6,6 +6,7 @@ import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { SavedVersion } from '@loopwright/server';
 import { dataDirsIn, loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
+import { parseHubName } from '../../hub/hub-name.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
 
@@ -35,7 +36,7 @@ export interface FindSourceOptions {
  * @throws `unknown_version`, `unknown_model`, `data_dir_in_use`; `invalid_argument` for an adapter that doesn't say its base, or an ARN that stands in several data directories
  */
 export async function findSource(text: string, options: FindSourceOptions): Promise<ExportSource> {
-  const { base, format, context } = options;
+  const { format, context } = options;
   if (!text.startsWith('arn:')) return { ...(await pathSource(text, options)), [Symbol.asyncDispose]: async () => {} };
   const version = await savedVersion(text, options);
   const close = () => version[Symbol.asyncDispose]();
@@ -45,8 +46,8 @@ export async function findSource(text: string, options: FindSourceOptions): Prom
     if (!(await isThere(join(directory, 'adapter_config.json'))))
       return { base: directory, baseName: baseModel, isTuned: true, [Symbol.asyncDispose]: close };
     // The base that the session was pinned to, not what its name means by now.
-    const path = format === 'peft' ? baseModel : await modelPath(base ?? baseModel, context);
-    const baseName = base ?? (await adapterBaseModel(directory)) ?? baseModel;
+    const baseName = (await givenBase(options)) ?? baseModel;
+    const path = await basePath(baseName, { format, context });
     return { base: path, baseName, isTuned: true, adapter: directory, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
@@ -57,13 +58,12 @@ export async function findSource(text: string, options: FindSourceOptions): Prom
 /** An adapter or a whole model by its path, or a model by its name. */
 async function pathSource(
   text: string,
-  { base, format, context }: FindSourceOptions,
+  options: FindSourceOptions,
 ): Promise<Omit<ExportSource, typeof Symbol.asyncDispose>> {
   const directory = resolve(text);
   if (!(await isThere(join(directory, 'adapter_config.json'))))
-    return { base: await modelPath(text, context), baseName: text, isTuned: false };
-  const given = base !== undefined && (await isThere(resolve(base))) ? resolve(base) : base;
-  const baseName = given ?? (await adapterBaseModel(directory));
+    return { base: await modelPath(text, options.context), baseName: text, isTuned: false };
+  const baseName = (await givenBase(options)) ?? (await adapterBaseModel(directory));
   if (baseName === undefined) {
     throw complaint({
       field: 'base',
@@ -72,23 +72,35 @@ async function pathSource(
       remedy: 'name it by --base',
     });
   }
-  // Only the name is needed to write the adapter alone.
-  const path = format === 'peft' ? baseName : await modelPath(baseName, context);
-  return { base: path, baseName, isTuned: true, adapter: directory };
+  return { base: await basePath(baseName, options), baseName, isTuned: true, adapter: directory };
+}
+
+/** `--base`, of a path the absolute one. */
+async function givenBase({ base }: FindSourceOptions): Promise<string | undefined> {
+  return base !== undefined && (await isThere(resolve(base))) ? resolve(base) : base;
+}
+
+/** Where an adapter's base lies. To write the adapter alone, the name is enough. */
+function basePath(
+  baseName: string,
+  { format, context }: Pick<FindSourceOptions, 'format' | 'context'>,
+): string | Promise<string> {
+  return format === 'peft' ? baseName : modelPath(baseName, context);
 }
 
 /** The path of a model by its path or name, as `baseModel` takes it. */
 async function modelPath(text: string, { settings }: CommandContext): Promise<string> {
   if (await isThere(resolve(text))) return resolve(text);
   const installed = await installedModels({ folders: settings.modelFolders });
-  const found = installed.find(({ id }) => id === text) ?? (await new HubCache(settings.hub.cacheDirectory).find(text));
+  const cache = new HubCache(settings.hub.cacheDirectory);
+  const found = installed.find(({ id }) => id === text) ?? (await cache.find(text));
   if (found !== undefined) return found.directory;
   throw complaint({
     code: 'unknown_model',
     field: 'model',
     expected: `a path, or one of ${installed.map(({ id }) => id).join(', ')}`,
     got: JSON.stringify(text.slice(0, 200)),
-    remedy: 'see loopwright models; an adapter whose base lies elsewhere takes --base',
+    remedy: `${parseHubName(text) === undefined ? 'see loopwright models' : `run \`loopwright models pull ${text}\``}; an adapter whose base lies elsewhere takes --base`,
   });
 }
 

@@ -76,7 +76,15 @@ export interface CallOptions {
   readonly isRepeat?: boolean;
   /** Called between slices with the share done, 0 to 1. */
   readonly onProgress?: (done: number) => void;
+  /** Of `sample`: called with each token as it is drawn. */
+  readonly onToken?: OnToken;
 }
+
+/**
+ * A token of a sample, as it is drawn. Positions count from 0 and come in order; a request that is taken up by another engine begins
+ * again at 0, with the same tokens.
+ */
+export type OnToken = (token: { readonly sample: number; readonly position: number; readonly id: number }) => void;
 
 /** Files written by a save, relative to the directory that was given. All are complete and fsynced when the call returns. */
 export interface SavedFiles {

@@ -291,6 +291,9 @@ export class FakeEngine implements Engine {
           (_unused, position) => hash(key, position) % this.model.vocabSize,
         );
         const logprobs = Float32Array.from(tokens, (token, position) => logprob(weights, token, position));
+        tokens.forEach((id, position) => {
+          options.onToken?.({ sample, position, id });
+        });
         return { tokens, logprobs, stopReason: 'length' as const };
       });
       return {

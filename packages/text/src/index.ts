@@ -14,3 +14,4 @@ export type {
 export { loadTokenizer } from './tokenizer.js';
 export type { AddedTokenFile, TokenizerFiles, TokenizerSources } from './tokenizer-files.js';
 export { readTokenizerFiles } from './tokenizer-files.js';
+export { UntilStop } from './until-stop.js';

@@ -3,7 +3,7 @@
 /** An outcome other than `ok` that has a reason. */
 export interface Decision {
   readonly outcome: 'FAIL' | 'skip';
-  readonly kind: 'decided against' | 'model' | 'not built';
+  readonly kind: 'decided against' | 'model';
   readonly reason: string;
 }
 

@@ -249,9 +249,9 @@ export class LocalEngine implements Engine {
     return this.#use(name, (session) => restoreSession(session, options), signal);
   }
 
-  async sample({ weights, ...spec }: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
+  async sample({ weights, ...spec }: SampleRequest, options: CallOptions = {}): Promise<SampleResult> {
     this.#throwIfDisposed();
-    signal?.throwIfAborted();
+    options.signal?.throwIfAborted();
     this.#checkPrompt(spec.prompt, 1);
     checkIds(Int32Array.from(spec.params.stopTokenIds), 'samplingParams.stopTokenIds', this.#base.config.vocabSize);
     const { config } = this.#base;
@@ -262,7 +262,7 @@ export class LocalEngine implements Engine {
     if (spec.promptLogprobs || spec.topkPromptLogprobs > 0) checkScoringMemory(config, promptTokens, maxMemoryBytes);
     if (spec.params.stop.length > 0) this.#tokenizer();
     return this.#snapshots.use(weights, (snapshot) => {
-      const result = this.#sampler.submit(spec, snapshot, signal);
+      const result = this.#sampler.submit(spec, snapshot, options);
       this.#loop.wake();
       return result;
     });

@@ -5,8 +5,10 @@ import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
+import { ChatService } from '../chat/chat-service.js';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
+import { chatRoutes } from './chat.js';
 import type { App, RouteEnv } from './context.js';
 import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
@@ -88,6 +90,7 @@ export function createApp(options: AppOptions): App {
 
   controlPlane(app, options);
   runtimePlane(app, service);
+  chatRoutes(app, new ChatService({ service, models }));
   modelFiles(app, options.hub);
 
   app.notFound((c) => {

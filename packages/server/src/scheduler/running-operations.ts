@@ -1,4 +1,5 @@
 /** The operations of a session that run now: their start, their progress, and how they are asked to give up. */
+import type { CallOptions, OnToken } from '@loopwright/engine';
 import type { Clock } from '../clock.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { cancelled } from './endings.js';
@@ -17,7 +18,7 @@ export interface Running {
   /** Resolves when its ending is written, or it was let go. */
   readonly finished: Promise<void>;
   /** What the engine is called with. */
-  readonly callOptions: { readonly signal: AbortSignal; readonly onProgress: (done: number) => void };
+  readonly callOptions: CallOptions & { readonly signal: AbortSignal };
   /** To be called once, at the end. */
   readonly close: () => void;
 }
@@ -26,6 +27,8 @@ export class RunningOperations {
   readonly trace = new Trace();
   readonly #running = new Map<string, Running>();
   readonly #clock: Clock;
+  /** Who wants the tokens of an operation as they are drawn. */
+  readonly #listeners = new WeakMap<OperationRecord, OnToken>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -39,6 +42,11 @@ export class RunningOperations {
     return [...this.#running.values()].filter(({ record }) => record.kind === kind).length;
   }
 
+  /** Tells the tokens of a sampling operation that has not begun. */
+  listen(record: OperationRecord, onToken: OnToken): void {
+    this.#listeners.set(record, onToken);
+  }
+
   begin(record: OperationRecord): Running {
     const clock = this.#clock;
     const startedAtMs = clock.now();
@@ -46,6 +54,7 @@ export class RunningOperations {
     const order = record.kind === 'training' ? { sequenceNumber: record.sequenceNumber } : {};
     const entry = this.trace.start({ operationId, kind, type, ...order, startedAtMs });
     const abort = new AbortController();
+    const onToken = this.#listeners.get(record);
     let markFinished: () => void = () => {};
     const finished = new Promise<void>((resolve) => {
       markFinished = resolve;
@@ -71,6 +80,7 @@ export class RunningOperations {
           running.done = done;
           entry.slice(clock.now(), done);
         },
+        ...(onToken === undefined ? {} : { onToken }),
       },
       close: () => {
         this.#running.delete(operationId);

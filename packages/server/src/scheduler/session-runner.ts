@@ -2,7 +2,7 @@
  * Drives one session: training operations strictly in order and one at a time, sampling operations beside them; what the end of an
  * engine took down is run again on its successor.
  */
-import type { Engine } from '@loopwright/engine';
+import type { Engine, OnToken } from '@loopwright/engine';
 import { asLoopwrightError, type LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
@@ -80,9 +80,10 @@ export class SessionRunner {
     return this.#starting;
   }
 
-  /** Hands over an accepted operation. */
-  add(record: OperationRecord): void {
+  /** Hands over an accepted operation; `onToken` is told the tokens of a sampling one. */
+  add(record: OperationRecord, onToken?: OnToken): void {
     if (this.#isOver() || record.endedAtMs !== null) return;
+    if (onToken !== undefined) this.#running.listen(record, onToken);
     if (record.kind === 'training') {
       const { sequenceNumber } = record;
       if (sequenceNumber >= this.#next && !this.#training.has(sequenceNumber))

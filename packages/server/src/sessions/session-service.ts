@@ -1,5 +1,6 @@
 /** The session service: what every wire calls. Knows states, order and money; knows no wire and no engine's insides. */
 import { randomUUID } from 'node:crypto';
+import type { OnToken } from '@loopwright/engine';
 import {
   complaint,
   LoopwrightError,
@@ -153,13 +154,17 @@ export class SessionService {
   }
 
   /** Accepts a sampling operation. Returns as soon as it is durable. @throws what the log, the registry and the model's limits refuse */
-  async submitSampling(name: string, request: SamplingRequest): Promise<OperationRecord> {
+  async submitSampling(
+    name: string,
+    request: SamplingRequest,
+    { onToken }: { readonly onToken?: OnToken } = {},
+  ): Promise<OperationRecord> {
     const { models, tools, drawSeed } = this.#options;
     const session = await this.session(name);
     const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
     const { record } = await tools.log.accept({ session, ...resolved });
-    this.#runners.get(session.id)?.add(record);
+    this.#runners.get(session.id)?.add(record, onToken);
     return record;
   }
 

@@ -1,6 +1,6 @@
 /** ARNs of this wire, and the mapping between package ARNs and the registry's version ids. */
 import { complaint, type VersionId } from '@loopwright/protocol';
-import { describeValue } from './checks.js';
+import { describeValue } from '../checks.js';
 import { publicHub, selfHosted } from './defaults.js';
 
 /** Where ARNs say that a resource lives. */

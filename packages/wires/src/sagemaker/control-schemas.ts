@@ -1,7 +1,7 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
 import { complaint, type LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
 import * as z from 'zod';
-import { describeValue, showKey } from './checks.js';
+import { describeValue, showKey } from '../checks.js';
 import type { ControlAction } from './routes.js';
 import { seedRange } from './sampling-operation.js';
 

@@ -1,9 +1,9 @@
 /** Datums from the wire: what is accepted, and that every refusal names its place. */
 import { LoopwrightError } from '@loopwright/protocol';
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../checks.js';
+import { parseJson } from '../checks.js';
 import { arnMap } from './arn.js';
-import type { JsonObject } from './checks.js';
-import { parseJson } from './checks.js';
 import { datumFromInputs, decodeDatum } from './datum.js';
 import { decodeTrainingRequest, encodeTrainingRequest } from './training-operation.js';
 

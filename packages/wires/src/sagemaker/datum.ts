@@ -10,7 +10,7 @@ import {
   losses,
   type TensorShape,
 } from '@loopwright/protocol';
-import { arrayAt, describeValue, objectAt, refuseOtherKeys, showKey } from './checks.js';
+import { arrayAt, describeValue, objectAt, refuseOtherKeys, showKey } from '../checks.js';
 import { lossInputKeys, type Spelling, spellInput } from './loss.js';
 import { type RawTensor, rawTensor, readFloats, readIds, type WireTensor } from './tensor-data.js';
 

@@ -6,7 +6,7 @@ import {
   errorCatalogue,
   LoopwrightError,
 } from '@loopwright/protocol';
-import { isObject, type JsonObject, parseJson } from './checks.js';
+import { isObject, type JsonObject, parseJson } from '../checks.js';
 import { controlContentType, headers } from './routes.js';
 
 export type Plane = 'control' | 'runtime';

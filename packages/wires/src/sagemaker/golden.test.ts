@@ -1,8 +1,8 @@
 /** The captured JSON of the published SDK, read and written. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../checks.js';
 import { arnMap } from './arn.js';
-import type { JsonObject } from './checks.js';
 import { decodeControlRequest } from './control-schemas.js';
 import { decodeSamplingRequest, encodeSamplingRequest } from './sampling-operation.js';
 import { decodeSamplingResult, encodeSamplingResult, type SamplingResult } from './sampling-result.js';

@@ -1,4 +1,7 @@
 /** The SageMaker training-session wire: codecs for servers, clients and remote engines. Free of zod; request schemas of the control plane are in `./server.js`. */
+
+export type { JsonObject } from '../checks.js';
+export { parseJson } from '../checks.js';
 export type { ArnMap, ArnScope, HubContentRef, PackageRef } from './arn.js';
 export {
   arnMap,
@@ -14,8 +17,6 @@ export {
   sessionNameOf,
   versionId,
 } from './arn.js';
-export type { JsonObject } from './checks.js';
-export { parseJson } from './checks.js';
 export type { ControlRequest } from './control-schemas.js';
 export type {
   BillableTokenUsage,

@@ -1,6 +1,6 @@
 /** Loss names, inputs and configuration: how this wire spells them, and what it fills in. */
 import { complaint, type LossInputName, type LossName, type LossSpec, losses, lossNames } from '@loopwright/protocol';
-import { describeValue, type JsonObject, numberAt, refuseOtherKeys, showKey } from './checks.js';
+import { describeValue, type JsonObject, numberAt, refuseOtherKeys, showKey } from '../checks.js';
 import { lossDefaults } from './defaults.js';
 
 /** Wire names of the loss inputs. */

@@ -7,7 +7,7 @@ import {
   type OperationStatus,
   operationStatuses,
 } from '@loopwright/protocol';
-import { describeValue, isObject, type JsonObject, objectAt } from './checks.js';
+import { describeValue, isObject, type JsonObject, objectAt } from '../checks.js';
 
 /** Where an operation that has not ended stands; travels as the extension member `loopwright`. */
 export interface OperationProgress {

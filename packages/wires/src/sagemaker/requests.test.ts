@@ -1,8 +1,8 @@
 /** Requests of both planes that must be refused, each with the member that is wrong. */
 import { LoopwrightError } from '@loopwright/protocol';
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../checks.js';
 import { arnMap, hubContentArn, modelPackageGroupArn } from './arn.js';
-import type { JsonObject } from './checks.js';
 import { decodeControlRequest } from './control-schemas.js';
 import { placeholders } from './defaults.js';
 import type { ControlAction } from './routes.js';

@@ -1,6 +1,5 @@
 /** ExecuteSamplingOperation: request body ⇄ a sampling operation whose weights and seed the server still has to fix. */
 import { type SamplingParams, samplingRanges, type VersionId } from '@loopwright/protocol';
-import type { ArnMap } from './arn.js';
 import {
   arrayAt,
   booleanAt,
@@ -12,7 +11,8 @@ import {
   optional,
   refuseOtherKeys,
   stringAt,
-} from './checks.js';
+} from '../checks.js';
+import type { ArnMap } from './arn.js';
 import { decodeModelInput, encodeModelInput } from './datum.js';
 import { samplingDefaults } from './defaults.js';
 import { maxTokenId } from './tensor-data.js';

@@ -16,7 +16,7 @@ import {
   type JsonObject,
   objectAt,
   toWireNumbers,
-} from './checks.js';
+} from '../checks.js';
 import { decodeOutcome, type OperationOutcome, type ResultBody, resultMember } from './operation-result.js';
 import { samplingMember } from './sampling-operation.js';
 import { readIds } from './tensor-data.js';

@@ -1,6 +1,5 @@
 /** ExecuteTrainingOperation: request body ⇄ a complete training operation. */
 import { type AdamParams, adamRanges, type PassOperation, type TrainingOperation } from '@loopwright/protocol';
-import type { ArnMap } from './arn.js';
 import {
   arrayAt,
   booleanAt,
@@ -12,7 +11,8 @@ import {
   optional,
   refuseOtherKeys,
   stringAt,
-} from './checks.js';
+} from '../checks.js';
+import type { ArnMap } from './arn.js';
 import { decodeDatum, encodeDatum } from './datum.js';
 import { adamDefaults } from './defaults.js';
 import { completeLoss, encodeLossConfig, lossNameAt } from './loss.js';

@@ -6,8 +6,16 @@ import type {
   PassResult,
   TrainingOperation,
 } from '@loopwright/protocol';
+import {
+  arrayAt,
+  fromWireNumber,
+  isObject,
+  type JsonObject,
+  objectAt,
+  toWireNumber,
+  toWireNumbers,
+} from '../checks.js';
 import type { ArnMap } from './arn.js';
-import { arrayAt, fromWireNumber, isObject, type JsonObject, objectAt, toWireNumber, toWireNumbers } from './checks.js';
 import { decodeOutcome, type OperationOutcome, type ResultBody, resultMember } from './operation-result.js';
 import { trainingMember } from './training-operation.js';
 

@@ -1,5 +1,6 @@
 /** Entry of the engine's process: loads one model and answers calls until its parent goes away. */
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import type { OnToken } from '../../engine.js';
 import { LocalEngine } from '../local-engine.js';
 import { type FromEngine, isFileMethod, type ToEngine } from './messages.js';
 import type { EngineProcessConfig } from './spawn.js';
@@ -28,7 +29,14 @@ loading.then(
 
 const running = new Map<number, AbortController>();
 
-async function call({ id, method, args, progress, repeat }: Extract<ToEngine, { type: 'call' }>): Promise<void> {
+async function call({
+  id,
+  method,
+  args,
+  progress,
+  tokens,
+  repeat,
+}: Extract<ToEngine, { type: 'call' }>): Promise<void> {
   const controller = new AbortController();
   running.set(id, controller);
   try {
@@ -37,6 +45,7 @@ async function call({ id, method, args, progress, repeat }: Extract<ToEngine, { 
       signal: controller.signal,
       ...(repeat ? { isRepeat: true } : {}),
       ...(progress ? { onProgress: (done: number) => send({ type: 'progress', id, done }) } : {}),
+      ...(tokens ? { onToken: (token: Parameters<OnToken>[0]) => send({ type: 'token', id, token }) } : {}),
     };
     const merged = isFileMethod(method) ? [args[0], { ...(args[1] as object), ...options }] : [...args, options];
     const value = await (engine[method] as (...all: unknown[]) => Promise<unknown>).apply(engine, merged); // true: names and arguments come from spawn.ts

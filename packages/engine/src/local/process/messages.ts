@@ -1,6 +1,6 @@
 /** What travels between a server's process and the engine's: calls by number, progress, answers. Typed arrays travel as they are (structured clone). */
 import type { ModelCard, WireError } from '@loopwright/protocol';
-import type { Engine } from '../../engine.js';
+import type { Engine, OnToken } from '../../engine.js';
 import type { SwapEvent } from '../../swap.js';
 import type { SliceEvent } from '../slices.js';
 
@@ -33,6 +33,8 @@ export type ToEngine =
       readonly method: EngineMethod;
       readonly args: readonly unknown[];
       readonly progress: boolean;
+      /** Whether tokens are told as they are drawn. */
+      readonly tokens: boolean;
       /** {@link CallOptions.isRepeat} */
       readonly repeat: boolean;
     }
@@ -45,5 +47,6 @@ export type FromEngine =
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: WireError }
   | { readonly type: 'progress'; readonly id: number; readonly done: number }
+  | { readonly type: 'token'; readonly id: number; readonly token: Parameters<OnToken>[0] }
   | { readonly type: 'slice'; readonly event: SliceEvent }
   | { readonly type: 'swap'; readonly event: SwapEvent };

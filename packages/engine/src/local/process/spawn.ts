@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
-import type { CallOptions, Engine } from '../../engine.js';
+import type { CallOptions, Engine, OnToken } from '../../engine.js';
 import type { LocalEngineOptions } from '../local-engine.js';
 import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
 
@@ -26,6 +26,7 @@ interface Pending {
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
   readonly onProgress: ((done: number) => void) | undefined;
+  readonly onToken: OnToken | undefined;
 }
 
 /**
@@ -130,6 +131,10 @@ class EngineProcess implements Engine {
       pending.onProgress?.(message.done);
       return;
     }
+    if (message.type === 'token') {
+      pending.onToken?.(message.token);
+      return;
+    }
     this.#pending.delete(message.id);
     if (message.type === 'result')
       pending.resolve(message.value as never); // true: it answers the call that made this entry
@@ -146,7 +151,7 @@ class EngineProcess implements Engine {
   #call<T>(
     method: EngineMethod,
     args: readonly unknown[],
-    { signal, onProgress, isRepeat = false }: CallOptions = {},
+    { signal, onProgress, onToken, isRepeat = false }: CallOptions = {},
   ): Promise<T> {
     const refusal = this.#disposed ?? this.#gone;
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -164,10 +169,12 @@ class EngineProcess implements Engine {
         resolve: done(resolve),
         reject: done((error) => reject(signal?.aborted ? signal.reason : error)),
         onProgress,
+        onToken,
       });
       signal?.addEventListener('abort', cancel, { once: true });
       try {
-        this.#send({ type: 'call', id, method, args, progress: onProgress !== undefined, repeat: isRepeat });
+        const wanted = { progress: onProgress !== undefined, tokens: onToken !== undefined };
+        this.#send({ type: 'call', id, method, args, ...wanted, repeat: isRepeat });
       } catch (error) {
         // What cannot be cloned is refused here; nothing was sent.
         this.#pending.get(id)?.reject(error);

@@ -1,5 +1,6 @@
 /** One sequence being sampled. */
 import type { SampledSequence, SamplingParams, StopReason } from '@loopwright/protocol';
+import type { OnToken } from '../../engine.js';
 import { uniform } from '../random.js';
 import type { HeadKind } from './head-graph.js';
 
@@ -17,6 +18,7 @@ export interface RowOptions {
   readonly limit: number;
   /** Needed for stop strings only. */
   readonly text: TextStream | undefined;
+  readonly onToken: OnToken | undefined;
 }
 
 export class Row {
@@ -68,6 +70,8 @@ export class Row {
     this.logprobs.push(logprob);
     this.cached++;
     this.newest = token;
+    const { onToken, sampleIndex } = this.#options;
+    onToken?.({ sample: sampleIndex, position: this.tokens.length - 1, id: token });
     if (this.#options.stopIds.has(token) || this.#meetsStopString(token)) this.stopReason = 'stop';
     else if (this.tokens.length >= this.#options.limit) this.stopReason = 'length';
   }

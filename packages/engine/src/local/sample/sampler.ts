@@ -1,5 +1,6 @@
 /** All sampling of one engine: requests wait for room, join the batch of their snapshot, and are decoded a few steps at a time. */
 import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
+import type { CallOptions, OnToken } from '../../engine.js';
 import { DecodeBatch, type PromptRows } from './batch.js';
 import type { SamplerEvent } from './events.js';
 import { Prefills } from './prefill.js';
@@ -62,10 +63,14 @@ export class Sampler {
   }
 
   /** Queues a request; {@link runSlice} works on it. An abort frees its rows at the next slice. */
-  async submit(spec: SampleSpec, snapshot: Snapshot, signal?: AbortSignal): Promise<SampleResult> {
+  async submit(
+    spec: SampleSpec,
+    snapshot: Snapshot,
+    { signal, onToken }: Pick<CallOptions, 'signal' | 'onToken'> = {},
+  ): Promise<SampleResult> {
     const { prompt, promptLogprobs, topkPromptLogprobs: topK } = spec;
     const scoring = promptLogprobs || topK > 0 ? this.score(prompt, { snapshot, topK, signal }) : undefined;
-    const decoding = this.#decode(spec, { snapshot, signal, scoring });
+    const decoding = this.#decode(spec, { snapshot, signal, scoring, onToken });
     // Both have ended when this does, so that the snapshot is not in use any more.
     const [scored, decoded] = await Promise.allSettled([scoring, decoding]);
     if (scored.status === 'rejected') throw scored.reason;
@@ -94,7 +99,13 @@ export class Sampler {
       snapshot,
       signal,
       scoring,
-    }: { snapshot: Snapshot; signal: AbortSignal | undefined; scoring: Promise<Scores> | undefined },
+      onToken,
+    }: {
+      snapshot: Snapshot;
+      signal: AbortSignal | undefined;
+      scoring: Promise<Scores> | undefined;
+      onToken: OnToken | undefined;
+    },
   ): Promise<SampleResult['sequences']> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { prompt, params, numSamples } = spec;
@@ -103,7 +114,7 @@ export class Sampler {
     const limit = Math.min(params.maxTokens, contextLength - prompt.length);
     const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
       const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
-      return new Row({ prompt, params, sampleIndex, stopIds, limit, text });
+      return new Row({ prompt, params, sampleIndex, stopIds, limit, text, onToken });
     });
     return new Promise((resolve, reject) => {
       const cancel = () => this.#drop(request, signal?.reason);

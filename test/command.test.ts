@@ -1,5 +1,5 @@
 /** The `loopwright` command from outside: output, exit codes, Ctrl-C. */
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
@@ -29,7 +29,7 @@ async function listenSomewhere(): Promise<{ port: number; close: () => Promise<v
 test('the help names every command, exit code and variable', async () => {
   const { code, stdout } = await runCommand(['--help'], { home });
   expect(code).toBe(0);
-  for (const name of ['demo', 'serve', 'new', 'models', 'export', 'sessions', 'replay', 'diff', 'doctor'])
+  for (const name of ['demo', 'serve', 'new', 'models', 'export', 'sessions', 'usage', 'replay', 'diff', 'doctor'])
     expect(stdout).toMatch(`\n  ${name} `);
   expect(stdout).toContain('Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.');
   for (const name of ['URL', 'API_KEY', 'HOME', 'MODELS', 'DEVICE', 'DEBUG'])
@@ -117,6 +117,21 @@ test('serve tells where it listens, sessions are listed, stopped and deleted, an
   expect((await runCommand(['models', ...address], { home })).events).toContainEqual({ type: 'model', id: 'tiny' });
   const listed = await runCommand(['sessions', 'list', ...address], { home });
   expect(listed.events).toMatchObject([{ type: 'session', name: 'mine', status: 'Running' }]);
+  const mine = await service.createLoraTrainingClient({ baseModel: 'tiny', rank: 2, name: 'worked' });
+  await mine.forward(
+    [{ modelInput: [5, 6, 7], lossFnInputs: { targetTokens: [6, 7, 8], weights: [0, 1, 1] } }],
+    'cross_entropy',
+  );
+  const prices = join(folder.path, 'prices.json');
+  await writeFile(prices, '{"currency": "EUR", "models": {"*": {"prefill": 1, "sample": 1, "training": 2}}}');
+  const used = await runCommand(['usage', '--prices', prices, ...address], { home });
+  expect(used.events).toMatchObject([
+    { type: 'usage', session: { name: 'worked' }, trainingTokens: 3, cost: 6e-6, currency: 'EUR' },
+    { type: 'total', operations: 1, trainingTokens: 3, cost: 6e-6, unpriced: [] },
+  ]);
+  const table = await runCommand(['usage', '--by', 'model', '--prices', prices, ...address.slice(0, 2)], { home });
+  expect(table.stdout).toMatch(/model +operations +prefill +sample +training +EUR +last\ntiny +1 +0 +0 +3 +0\.000006 /);
+  await service.deleteSession('worked', { stopIfActive: true });
   const refused = await runCommand(['sessions', 'delete', 'mine', ...address], { home });
   expect(refused).toMatchObject({ code: 1, events: [{ error: { code: 'invalid_transition' } }] });
   expect((await runCommand(['sessions', 'stop', 'mine', ...address], { home })).code).toBe(0);

@@ -1,4 +1,6 @@
 /** The client of a Loopwright server: service, training and sampling clients, and their futures. Runs in browsers. */
+
+export type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 export type { Clock } from './clock.js';
 export type { LossConfigFor } from './losses.js';
 export type { ModelPackageFilter, ModelPackageInfo, ModelPackageKind } from './model-packages.js';

@@ -1,5 +1,12 @@
 /** ServiceClient: the door of a server; makes training and sampling clients and looks after sessions and versions. */
 import { asLoopwrightError, complaint, LoopwrightError, type TrainingSpec } from '@loopwright/protocol';
+import {
+  decodeUsage,
+  encodeUsageQuery,
+  type UsageLine,
+  type UsageQuery,
+  usagePath,
+} from '@loopwright/wires/loopwright';
 import { checkedArn } from './arns.js';
 import { Catalog } from './catalog.js';
 import {
@@ -138,6 +145,12 @@ export class ServiceClient implements AsyncDisposable {
   /** All sessions of the server that match, whoever made them. */
   listSessions(filter: SessionFilter = {}): Promise<SessionSummary[]> {
     return listSessions(this.#transport, filter);
+  }
+
+  /** What was used, summed up by session (default), base model or type of operation; sessions that were deleted included. */
+  async usage({ signal, ...query }: Partial<UsageQuery> & CallOptions = {}): Promise<UsageLine[]> {
+    const path = `${usagePath}?${encodeUsageQuery({ by: 'session', ...query })}`;
+    return decodeUsage(await this.#transport.json({ method: 'GET', path, signal }));
   }
 
   /** Saved versions, newest first. */

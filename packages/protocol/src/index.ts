@@ -30,6 +30,13 @@ export { adamRanges } from './optimizer.js';
 export type { SamplingParams, StopReason } from './sampling.js';
 export { samplingRanges } from './sampling.js';
 export type { LoraSpec, SessionSpec, SessionStatus, TargetModule, TokenUsage, TrainingSpec } from './session.js';
-export { activeStatuses, defaultTargetModules, sessionStatuses, targetModules } from './session.js';
+export {
+  activeStatuses,
+  defaultTargetModules,
+  sessionStatuses,
+  targetModules,
+  type UsageGrouping,
+  usageGroupings,
+} from './session.js';
 export type { FloatTensor, IdTensor, TensorShape } from './tensor.js';
 export { floatTensor, idTensor } from './tensor.js';

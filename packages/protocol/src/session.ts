@@ -56,3 +56,7 @@ export interface TokenUsage {
   readonly sampleTokens: number;
   readonly trainingTokens: number;
 }
+
+/** What a line of summed usage stands for: a session, a base model, or a type of operation on a base model. */
+export const usageGroupings = ['session', 'model', 'operation'] as const;
+export type UsageGrouping = (typeof usageGroupings)[number];

@@ -29,3 +29,10 @@ export function memorySize(text: string): number {
   if (bytes > 0) return bytes;
   throw new InvalidArgumentError('Expected a size in MB, GB, MiB or GiB, such as 6GB.');
 }
+
+/** Milliseconds since 1970 of a date (midnight, UTC) or a time in the ISO form. */
+export function time(text: string): number {
+  const ms = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN;
+  if (ms >= 0) return ms;
+  throw new InvalidArgumentError('Expected a date such as 2026-03-01, or a time such as 2026-03-01T14:05Z.');
+}

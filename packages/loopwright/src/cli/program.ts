@@ -1,9 +1,10 @@
 /** The commands and their options. */
+
 import { devices } from '@loopwright/engine';
-import { LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError, usageGroupings } from '@loopwright/protocol';
 import { Command, CommanderError, Option } from 'commander';
 import type { Settings } from '../config.js';
-import { memorySize, modelArgument, wholeNumber } from './arguments.js';
+import { memorySize, modelArgument, time, wholeNumber } from './arguments.js';
 import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
@@ -164,6 +165,17 @@ function buildProgram(context: CommandContext): Command {
     .description('delete a session that has ended, with its operations; its saved versions stay')
     .option('--stop', 'stop it first where it runs')
     .action(async (name, options) => (await import('./sessions.js')).deleteCommand(name, options, context));
+
+  withServer(program.command('usage'))
+    .description('what the sessions of a running server used, deleted ones included, and what it comes to')
+    .addOption(new Option('--by <what>', 'a line for each').choices(usageGroupings).default('session'))
+    .option('--from <time>', 'operations that ended at or after it, such as 2026-03-01 or 2026-03-01T14:05Z', time)
+    .option('--to <time>', 'operations that ended before it', time)
+    .option(
+      '--prices <file>',
+      'JSON with prices of a million tokens: {"currency": "USD", "models": {"*": {"prefill": 0.1, "sample": 0.4, "training": 0.4}}}',
+    )
+    .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
 
   withJson(program.command('replay'))
     .description('run recorded sessions again, from an empty engine, and say where a bit differs')

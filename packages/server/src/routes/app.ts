@@ -1,6 +1,7 @@
 /** The HTTP application: every route, and around them request ids, keys, the log line and errors in the shape of their plane. */
 import { randomUUID } from 'node:crypto';
 import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
+import { decodeUsageQuery, usagePath } from '@loopwright/wires/loopwright';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
@@ -85,6 +86,8 @@ export function createApp(options: AppOptions): App {
     );
     return c.json({ models: cards });
   });
+
+  app.get(usagePath, async (c) => c.json({ usage: await service.usageSummary(decodeUsageQuery(c.req.query())) }));
 
   app.get('/v1/sessions/:name/trace', async (c) => c.json({ operations: await service.trace(c.req.param('name')) }));
 

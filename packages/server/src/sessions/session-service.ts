@@ -10,6 +10,7 @@ import {
   type TrainingSpec,
   targetModules,
 } from '@loopwright/protocol';
+import type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
@@ -23,6 +24,7 @@ import { SessionRunner } from '../scheduler/session-runner.js';
 import type { TraceEntry } from '../scheduler/trace.js';
 import type { Database } from '../store/open-database.js';
 import { type AnyResult, sessionUsage } from '../usage/ledger.js';
+import { usageSummary } from '../usage/summary.js';
 import { deletableStatuses, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
 import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
 
@@ -95,6 +97,11 @@ export class SessionService {
 
   usage(session: SessionRecord): Promise<TokenUsage> {
     return sessionUsage(this.#options.database, session.id);
+  }
+
+  /** What was used in a time, summed up. */
+  usageSummary(query: UsageQuery): Promise<UsageLine[]> {
+    return usageSummary(this.#options.database, this.#options.workspaceId, query);
   }
 
   list(filter: SessionFilter, page: { readonly limit: number; readonly after?: string }): Promise<Page<SessionRecord>> {

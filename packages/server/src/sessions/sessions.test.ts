@@ -245,6 +245,45 @@ describe('the ledger', () => {
   });
 });
 
+describe('usage', () => {
+  it('is summed by session, model or type of operation, within a time, and outlives sessions', async () => {
+    const server = await opened();
+    const used = async (query = '') => {
+      const { status, body } = await server.request('GET', `/v1/usage${query}`);
+      return status === 200 ? body.usage : [status, (body as { details?: { field?: string } }).details?.field];
+    };
+    expect(await used()).toEqual([]);
+    for (const name of ['s', 't']) {
+      await server.createSession(name);
+      await server.train(name, 1, pass([1, 2, 3]));
+      await server.result(name, await server.sample(name, { numSamples: 2 }), 'sampling-operations');
+    }
+    await server.control('StopTrainingSession', { TrainingSessionName: 's' });
+    await server.status('s', 'Stopped');
+    await server.control('DeleteTrainingSession', { TrainingSessionName: 's' });
+    const tokens = { prefillTokens: 3, sampleTokens: 2 * 4, trainingTokens: 3 };
+    const lines = (await used()) as { firstAtMs: number; lastAtMs: number }[];
+    expect(lines).toMatchObject([
+      { session: { name: 's' }, operations: 2, ...tokens },
+      { session: { name: 't' }, operations: 2, ...tokens },
+    ]);
+    const { baseModel } = lines[0] as { baseModel?: string };
+    const sums = { prefillTokens: 6, sampleTokens: 16, trainingTokens: 6 };
+    expect(await used('?by=model')).toEqual([
+      { baseModel, operations: 4, ...sums, firstAtMs: lines[0]!.firstAtMs, lastAtMs: lines[1]!.lastAtMs },
+    ]);
+    expect(await used('?by=operation')).toMatchObject([
+      { operationType: 'forward-backward', operations: 2, sampleTokens: 0, trainingTokens: 6 },
+      { operationType: 'sample', operations: 2, sampleTokens: 16, trainingTokens: 0 },
+    ]);
+    expect(await used(`?to=${lines[0]!.firstAtMs}`)).toEqual([]);
+    expect(await used(`?from=${lines[1]!.lastAtMs + 1}`)).toEqual([]);
+    expect(await used('?by=day')).toEqual([400, 'by']);
+    expect(await used('?from=yesterday')).toEqual([400, 'from']);
+    expect(await used('?until=1')).toEqual([400, 'query']);
+  });
+});
+
 describe('one trainer', () => {
   it('drives a session: a second one that names itself is refused', async () => {
     const server = await opened();

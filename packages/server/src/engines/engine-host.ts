@@ -6,6 +6,9 @@ import type { Device, Engine, ExecutionPlan } from '@loopwright/engine';
 import { asLoopwrightError, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { ModelRegistry } from '../models/model-registry.js';
 
+/** What an engine's end took down, its own start included, is tried this often; then it is the likely cause. */
+export const maxAttempts = 3;
+
 /** What an engine is made for: the part of a plan that holds for all of its sessions. */
 export interface EnginePlan {
   readonly threads: number;
@@ -56,7 +59,8 @@ export class EngineHost {
   }
 
   /**
-   * The engine of a model for a plan, that of new sessions by default. A failed start is forgotten, so that the next call tries again.
+   * The engine of a model for a plan, that of new sessions by default. One that dies while it starts is started again, as callers of a
+   * running one are served by its successor; a failed start is forgotten, so that the next call tries again.
    * @throws `unknown_model`, `model_invalid`, `unsupported_model`, `device_unavailable`, `out_of_memory`, `engine_failed`; `disposed` after `close`
    */
   async engine(model: string, plan: EnginePlan = this.#plan): Promise<Engine> {
@@ -123,8 +127,19 @@ export class EngineHost {
   async #start(model: string, options: CreateEngineOptions): Promise<Engine> {
     if (this.#closed) throw new LoopwrightError({ code: 'disposed', message: 'the server is closing' });
     const card = await this.#models.card(model);
-    const engine = await this.#create(card, options);
+    const engine = await this.#createAgain(card, options);
     if (this.#closed) await engine[Symbol.asyncDispose]();
     return engine;
+  }
+
+  async #createAgain(card: ModelCard, options: CreateEngineOptions): Promise<Engine> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#create(card, options);
+      } catch (error) {
+        const isEnd = asLoopwrightError(error).code === 'engine_failed';
+        if (!isEnd || attempt >= maxAttempts || this.#closed) throw error;
+      }
+    }
   }
 }

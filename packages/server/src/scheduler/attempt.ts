@@ -1,7 +1,8 @@
 /** An operation run on an engine, and again on its successor when the engine's end took it down. */
 import type { Engine } from '@loopwright/engine';
 import { asLoopwrightError, type LoopwrightError } from '@loopwright/protocol';
-import { type EngineResidence, maxAttempts } from './engine-residence.js';
+import { maxAttempts } from '../engines/engine-host.js';
+import type { EngineResidence } from './engine-residence.js';
 import type { Running } from './running-operations.js';
 import type { Outcome } from './write-ending.js';
 

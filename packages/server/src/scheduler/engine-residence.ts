@@ -2,15 +2,12 @@
 import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Logger } from 'pino';
-import { type EngineHost, enginePlanOf } from '../engines/engine-host.js';
+import { type EngineHost, enginePlanOf, maxAttempts } from '../engines/engine-host.js';
 import type { TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
 import type { ExecutionTools } from './execute.js';
 import { rebuildSession } from './rebuild.js';
-
-/** What the engine's end took down is tried again this often; then it is the likely cause. */
-export const maxAttempts = 3;
 
 export interface ResidenceOptions {
   readonly session: SessionRecord;

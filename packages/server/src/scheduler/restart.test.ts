@@ -301,6 +301,28 @@ describe('an engine that dies', () => {
     expect((await server.train('s', 2, pass([1], 'forward'))).status).toBe('Completed');
   });
 
+  it('while it starts is made good by another start, twice at most', async () => {
+    const died = () => new LoopwrightError({ code: 'engine_failed', message: 'its process ended (signal SIGKILL)' });
+    let deaths = 2;
+    let starts = 0;
+    const engineFactory = async () => {
+      starts += 1;
+      if (deaths-- > 0) throw died();
+      return new FakeEngine();
+    };
+    const server = await opened({ engineFactory });
+    await server.createSession('s');
+    expect((await server.train('s', 1, pass())).status).toBe('Completed');
+    expect(starts).toBe(3);
+
+    deaths = 3;
+    starts = 0;
+    const other = await opened({ engineFactory });
+    await expect(other.createSession('s')).rejects.toThrow();
+    expect(await other.status('s', 'Failed')).toMatchObject({ ErrorDetails: died().message });
+    expect(starts).toBe(3);
+  });
+
   it('before a session runs fails that session with the reason', async () => {
     const server = await opened({
       engineFactory: () => Promise.reject(new LoopwrightError({ code: 'model_invalid', message: 'a shard is cut' })),

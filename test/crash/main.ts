@@ -32,7 +32,7 @@ const interruption = new Promise<undefined>((resolve) => {
 const folder = await mkdtemp(join(tmpdir(), 'loopwright-crash-'));
 const model = await makeTinyModel(join(folder, 'model'));
 const counts = new Map<string, number>();
-let [done, runs, repeatedSamples, keep] = [0, 0, 0, false];
+let [done, runs, keep] = [0, 0, false];
 
 const calmFolder = join(folder, 'calm');
 const calm = await runWith({ folder: calmFolder, model, traced: true });
@@ -48,7 +48,6 @@ for (let seed = firstSeed; done < wanted && !interrupted; seed++) {
     if (run === undefined) break;
     runs += 1;
     done += run.fired.length;
-    repeatedSamples += run.repeatedSamples;
     for (const fired of run.fired) counts.set(nameOf(fired), (counts.get(nameOf(fired)) ?? 0) + 1);
     console.log(`seed ${seed}: ${run.fired.map(nameOf).join(', ') || 'no kill'} (${done}/${wanted})`);
     const difference = differences(calm.outcome, run.outcome);
@@ -68,9 +67,7 @@ for (let seed = firstSeed; done < wanted && !interrupted; seed++) {
     break;
   }
 }
-console.log(
-  `\n${done} kills in ${runs} runs, ${keep ? 1 : 0} mismatches, ${repeatedSamples} sampling requests repeated`,
-);
+console.log(`\n${done} kills in ${runs} runs, ${keep ? 1 : 0} mismatches`);
 for (const [name, count] of [...counts].sort()) console.log(`  ${name}: ${count}`);
 if (!keep) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 process.exit();

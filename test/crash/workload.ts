@@ -14,15 +14,13 @@ export interface Outcome {
   readonly results: readonly unknown[];
   /** Version, name and digest of every file that was saved. */
   readonly files: readonly string[];
-  /** Session, type, number, state and tokens of every operation with its ledger row; sampling requests without repeats. */
+  /** Session, type, number, state and tokens of every operation with its ledger row. */
   readonly operations: readonly string[];
 }
 
 export interface Run {
   readonly outcome: Outcome;
   readonly fired: readonly Fired[];
-  /** Sampling requests that ran once more because their answer was lost: the wire has no token that tells them apart. */
-  readonly repeatedSamples: number;
   readonly durationMs: number;
   readonly log: string;
 }
@@ -66,11 +64,10 @@ export async function runWith({ folder, model, kills = [], timed = [], traced = 
     const durationMs = performance.now() - startedAt;
     for (const timer of timers) clearTimeout(timer);
     await served.stop();
-    const { operations, repeatedSamples } = readOperations(join(dataDir, await databaseName(dataDir)));
+    const operations = readOperations(join(dataDir, await databaseName(dataDir)));
     const outcome = { results, files: await hashes(join(dataDir, 'versions')), operations };
     return {
       outcome,
-      repeatedSamples,
       durationMs,
       log: served.log,
       fired: [...(await readFired(plans)), ...timedFired],
@@ -118,25 +115,20 @@ async function databaseName(dataDir: string): Promise<string> {
   return names[0]!;
 }
 
-const query = `SELECT s.name || ' ' || o.type || ' #' || coalesce(o.sequence_number, '-') || ' ' || o.status || ' reads '
+const query = `SELECT s.name || ' ' || o.type || ' #' || coalesce(o.sequence_number, o.payload_hash) || ' ' || o.status || ' reads '
   || coalesce(o.reads_version, '-') || ' tokens ' || coalesce(l.prefill_tokens || '/' || l.sample_tokens || '/' || l.training_tokens
-  || ' ' || l.session_name || ' ' || l.base_model || ' ' || l.operation_type, 'free') AS line, o.payload_hash AS hash, o.kind AS kind
+  || ' ' || l.session_name || ' ' || l.base_model || ' ' || l.operation_type, 'free') AS line
   FROM operations o JOIN sessions s ON s.id = o.session_id LEFT JOIN ledger l ON l.operation_id = o.id`;
 
 /** A ledger row without its operation must not be, so those are lines too. */
-const strays = `SELECT 'stray ' || operation_type AS line, operation_id AS hash, 'training' AS kind FROM ledger
+const strays = `SELECT 'stray ' || operation_type || ' ' || operation_id AS line FROM ledger
   WHERE operation_id NOT IN (SELECT id FROM operations)`;
 
-function readOperations(path: string): { readonly operations: readonly string[]; readonly repeatedSamples: number } {
+function readOperations(path: string): string[] {
   const database = new LibsqlDatabase(path, {});
-  const rows = [query, strays].flatMap(
-    (sql) => database.prepare(sql).all([]) as { line: string; hash: string; kind: string }[], // true: the columns named
-  );
+  const rows = [query, strays].flatMap((sql) => database.prepare(sql).all([]) as { line: string }[]); // true: the column named
   database.close();
-  const samples = rows.filter(({ kind }) => kind === 'sampling').map(({ line, hash }) => `${line} ${hash}`);
-  const others = rows.filter(({ kind }) => kind !== 'sampling').map(({ line }) => line);
-  const distinct = [...new Set(samples)];
-  return { operations: [...others, ...distinct].sort(), repeatedSamples: samples.length - distinct.length };
+  return rows.map(({ line }) => line).sort();
 }
 
 async function hashes(versions: string): Promise<string[]> {

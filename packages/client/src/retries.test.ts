@@ -42,6 +42,20 @@ test('what the server refuses is not repeated', async () => {
   expect(clock.sleeps).toEqual([]);
 });
 
+test('a sampling request whose answer was lost comes again with its token', async () => {
+  const { server, training } = await setUpTraining();
+  const sampler = training.createSamplingClient();
+  const isSample = ({ path, method }: SeenRequest) => method === 'POST' && path.endsWith('/sampling-operations');
+  server.faults.push({ when: isSample, fault: 'lose-answer' });
+  await sampler.sample([1, 2, 3], { maxTokens: 2 });
+  await sampler.sample([1, 2, 3], { maxTokens: 2 });
+  const tokens = server.seen.filter(isSample).map(({ headers }) => headers.get('x-loopwright-client-token'));
+  expect(tokens).toHaveLength(3);
+  expect(tokens[0]).toMatch(/^[0-9a-f-]{36}$/);
+  expect(tokens[1]).toBe(tokens[0]);
+  expect(tokens[2]).not.toBe(tokens[0]);
+});
+
 test('a fault of the server is tried a few times only', async () => {
   const { server, training } = await setUpTraining();
   const fault = new LoopwrightError({ code: 'internal', message: 'a bug' });

@@ -74,8 +74,7 @@ export class SessionLink {
     void this.#samplingSubmissions.use(async () => {
       if (task.hasEnded) return;
       try {
-        // A submission whose answer was lost is repeated and can run twice: the wire has no key for sampling.
-        await this.#submit('sampling', task, { sequenceNumber: 0, clientToken: '' });
+        await this.#submit('sampling', task, { sequenceNumber: 0, clientToken: crypto.randomUUID() });
       } catch (error) {
         task.fail(asLoopwrightError(error));
       }
@@ -157,7 +156,9 @@ export class SessionLink {
       path: routePath(routes[kind].execute, { name: this.name }),
       headers: {
         'content-type': 'application/json',
-        ...(kind === 'training' ? { [headers.trainer]: this.#trainer } : {}),
+        ...(kind === 'training'
+          ? { [headers.trainer]: this.#trainer }
+          : { [headers.samplingToken]: submission.clientToken }),
       },
       body: task.send(submission),
       retry: patientPolicy,

@@ -1,13 +1,18 @@
 /** Submissions that come again: by their number or token they find the operation that they made the first time. */
+import { createHash } from 'node:crypto';
 import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { Transaction } from 'kysely';
 import type { Tables } from '../store/tables.js';
+import { encodeContainer } from './container.js';
 import { type OperationRecord, operationFromRow } from './operation-record.js';
+import type { SamplingRequest } from './resolve.js';
 
-/** Where a submission stands in its session's order; sampling operations have none. */
+/** Where a submission stands in its session's order; sampling operations have no number. */
 export interface Submission {
   readonly sequenceNumber?: number;
   readonly clientToken?: string;
+  /** What a repetition must be equal in, where that is not the operation: of a sampling request, before a seed was drawn for it. */
+  readonly requestHash?: string;
   /** The training client that submits, where it names itself. */
   readonly trainer?: string;
 }
@@ -19,7 +24,7 @@ export interface Submission {
 export async function findEarlier(
   trx: Transaction<Tables>,
   sessionId: string,
-  { sequenceNumber = 0, clientToken }: Submission,
+  { sequenceNumber = 0, clientToken }: Pick<Submission, 'sequenceNumber' | 'clientToken'>,
   payloadHash: string,
 ): Promise<OperationRecord | undefined> {
   const rows = await trx
@@ -39,7 +44,7 @@ export async function findEarlier(
         ? conflict('clientToken', 'a token that was not used with another operation', clientToken)
         : conflict('sequenceNumber', 'a number that was not used with another operation', String(sequenceNumber));
     }
-    if (byToken && row.sequence_number !== sequenceNumber) {
+    if (byToken && (row.sequence_number ?? 0) !== sequenceNumber) {
       throw conflict(
         'clientToken',
         `a token that was not used with number ${String(row.sequence_number)}`,
@@ -61,6 +66,13 @@ export async function findEarlier(
     throw conflict('sequenceNumber', 'a number that no refused submission has used up', String(sequenceNumber));
   }
   return undefined;
+}
+
+/** Of a sampling request as it was submitted. */
+export function requestHash(request: SamplingRequest): string {
+  return createHash('sha256')
+    .update(encodeContainer({ kind: 'request', request }))
+    .digest('hex');
 }
 
 function conflict(field: string, expected: string, got: string): LoopwrightError {

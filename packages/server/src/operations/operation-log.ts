@@ -92,15 +92,15 @@ export class OperationLog {
    */
   async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
     const payloadBlob = await this.#blobs.put(session.workspaceId, encodeOperation(operation));
-    const { sequenceNumber, clientToken, trainer } = submission;
+    const { sequenceNumber, clientToken, trainer, requestHash = payloadBlob } = submission;
     return this.#commits.run(async (trx) => {
       const now = this.#clock.now();
       const current = await trx.selectFrom('sessions').selectAll().where('id', '=', session.id).executeTakeFirst();
       if (current === undefined)
         throw complaint({ code: 'unknown_session', field: 'session', expected: 'a session', got: session.name });
       const { status, lastSequenceNumber, plan, trainer: known } = sessionFromRow(current);
-      if (isTrainingType(operation.type)) {
-        const earlier = await findEarlier(trx, session.id, submission, payloadBlob);
+      if (sequenceNumber !== undefined || clientToken !== undefined) {
+        const earlier = await findEarlier(trx, session.id, submission, requestHash);
         if (earlier !== undefined) return { record: earlier, repeated: true };
       }
       if (!activeStatuses.includes(status)) throw notActive(session.name, status);
@@ -113,7 +113,7 @@ export class OperationLog {
         type: operation.type,
         sequence_number: sequenceNumber ?? null,
         client_token: clientToken ?? null,
-        payload_hash: payloadBlob,
+        payload_hash: requestHash,
         payload_blob: payloadBlob,
         result_blob: null,
         resolved: JSON.stringify({ ...resolved, plan } satisfies ResolvedInputs),

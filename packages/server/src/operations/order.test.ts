@@ -52,6 +52,21 @@ describe('exactly once', () => {
     expect(answer.body).toMatchObject({ __type: 'ValidationException', code: 'sequence_conflict' });
   });
 
+  it('runs a sampling request that comes again with its token once, whatever seed was drawn for it', async () => {
+    const server = await started();
+    const answers = await Promise.all(Array.from({ length: 4 }, () => server.submitSample('s', {}, 'token-1')));
+    const again = await server.submitSample('s', {}, 'token-1');
+    const ids = new Set([...answers, again].map(({ body }) => String(body.operationId)));
+    expect(ids.size).toBe(1);
+    await server.result('s', [...ids][0]!, 'sampling-operations');
+    expect(server.engine.calls.filter((call) => call.startsWith('sample'))).toHaveLength(1);
+    const other = await server.submitSample('s', { numSamples: 3 }, 'token-1');
+    expect(other.body).toMatchObject({ code: 'sequence_conflict' });
+    const odd = await server.submitSample('s', {}, 'no spaces');
+    expect(odd).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
+    expect(String(odd.body.message)).toContain('x-loopwright-client-token');
+  });
+
   it('does not use a number up by a conflict', async () => {
     const server = await started();
     await server.submit('s', 1, pass(), 'token-1');

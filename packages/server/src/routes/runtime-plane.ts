@@ -2,6 +2,7 @@
 import { complaint, type OperationResults, type SamplingOperation, type TrainingOperation } from '@loopwright/protocol';
 import {
   arnMap,
+  decodeClientToken,
   decodeSamplingRequest,
   decodeTrainingHeader,
   decodeTrainingRequest,
@@ -26,13 +27,10 @@ import { readJson } from './read-body.js';
 /** Between versions and their ARNs, for both planes. */
 export const arns: ReturnType<typeof arnMap> = arnMap();
 
-/** Names the training client of a submission; a second one is refused. Optional, as the published API has no such thing. */
-const trainerHeader = 'x-loopwright-trainer';
-
 export function runtimePlane(app: App, service: SessionService): void {
   app.post(runtimeRoutes.executeTraining.path, async (c) => {
     const name = c.req.param('name');
-    const trainer = c.req.header(trainerHeader);
+    const trainer = c.req.header(headers.trainer);
     const body = await readJson(c);
     const { operation, ...submission } = await decodeOrSpend(service, name, body);
     const record = await service.submitTraining(
@@ -46,7 +44,9 @@ export function runtimePlane(app: App, service: SessionService): void {
 
   app.post(runtimeRoutes.executeSampling.path, async (c) => {
     const request = decodeSamplingRequest(await readJson(c), { arns });
-    const record = await service.submitSampling(c.req.param('name'), request);
+    const token = c.req.header(headers.samplingToken);
+    const options = token === undefined ? {} : { clientToken: decodeClientToken(token, headers.samplingToken) };
+    const record = await service.submitSampling(c.req.param('name'), request, options);
     c.var.ids.operationId = record.id;
     return c.json({ operationId: record.id });
   });

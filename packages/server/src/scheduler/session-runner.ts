@@ -90,7 +90,7 @@ export class SessionRunner {
         this.#training.set(sequenceNumber, record);
       this.#takeTurns();
     } else {
-      this.#sampling.push(record);
+      this.#addSampling(record);
       this.#fillSampling();
     }
   }
@@ -200,10 +200,15 @@ export class SessionRunner {
       if (record.sequenceNumber >= nextSequenceNumber) this.#training.set(record.sequenceNumber, record);
     }
     for (const record of await log.ofSession(id, { open: true })) {
-      const isKnown = this.#sampling.some((known) => known.id === record.id);
-      if (record.kind === 'sampling' && !isKnown) this.#sampling.push(record);
+      if (record.kind === 'sampling') this.#addSampling(record);
     }
     return records.length > 0;
+  }
+
+  /** Once: an operation may be handed over while the log is read. */
+  #addSampling(record: SamplingRecord): void {
+    const isKnown = this.#running.get(record.id) !== undefined || this.#sampling.some(({ id }) => id === record.id);
+    if (!isKnown) this.#sampling.push(record);
   }
 
   #takeTurns(): void {

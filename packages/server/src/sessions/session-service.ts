@@ -14,7 +14,7 @@ import type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
-import type { Submission } from '../operations/earlier-submission.js';
+import { requestHash, type Submission } from '../operations/earlier-submission.js';
 import { checkAgainstModel } from '../operations/model-limits.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
@@ -160,18 +160,22 @@ export class SessionService {
       this.#runners.get(session.id)?.spend(sequenceNumber);
   }
 
-  /** Accepts a sampling operation. Returns as soon as it is durable. @throws what the log, the registry and the model's limits refuse */
+  /**
+   * Accepts a sampling operation, or finds the one of the same token. Returns as soon as it is durable.
+   * @throws what the log, the registry and the model's limits refuse
+   */
   async submitSampling(
     name: string,
     request: SamplingRequest,
-    { onToken }: { readonly onToken?: OnToken } = {},
+    { onToken, clientToken }: { readonly onToken?: OnToken; readonly clientToken?: string } = {},
   ): Promise<OperationRecord> {
     const { models, tools, drawSeed } = this.#options;
     const session = await this.session(name);
     const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
-    const { record } = await tools.log.accept({ session, ...resolved });
-    this.#runners.get(session.id)?.add(record, onToken);
+    const submission = clientToken === undefined ? {} : { clientToken, requestHash: requestHash(request) };
+    const { record, repeated } = await tools.log.accept({ session, ...resolved, ...submission });
+    if (!repeated) this.#runners.get(session.id)?.add(record, onToken);
     return record;
   }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TrainingOperation } from '@loopwright/protocol';
 import { FakeEngine } from '@loopwright/testkit';
-import { encodeTrainingRequest, hubContentArn, placeholders } from '@loopwright/wires/sagemaker';
+import { encodeTrainingRequest, headers, hubContentArn, placeholders } from '@loopwright/wires/sagemaker';
 import { openService, type ServerOptions } from '../main.js';
 import { arns } from '../routes/runtime-plane.js';
 
@@ -44,6 +44,7 @@ export interface TestServer {
   submit(name: string, sequenceNumber: number, operation: TrainingOperation, clientToken?: string): Promise<Answer>;
   train(name: string, sequenceNumber: number, operation: TrainingOperation): Promise<ResultBody>;
   sample(name: string, config?: Body): Promise<string>;
+  submitSample(name: string, config?: Body, clientToken?: string): Promise<Answer>;
   result(
     name: string,
     id: string,
@@ -88,10 +89,10 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
     ...options,
   });
 
-  const request: TestServer['request'] = async (method, path, body, headers = {}) => {
+  const request: TestServer['request'] = async (method, path, body, extra = {}) => {
     const answer = await service.app.request(path, {
       method,
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: { 'content-type': 'application/json', ...extra },
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await answer.text();
@@ -145,19 +146,21 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
       const { body } = expectOk(await server.submit(name, sequenceNumber, operation));
       return server.result(name, String(body.operationId));
     },
-    sample: async (name, config = {}) => {
+    sample: async (name, config) => String(expectOk(await server.submitSample(name, config)).body.operationId),
+    submitSample: (name, config = {}, clientToken) => {
       const sample = {
         prompt: { chunks: [{ type: 'encoded_text', tokens: [1, 2, 3] }] },
         numSamples: 2,
         samplingParams: { maxTokens: 4 },
         ...config,
       };
+      const token = clientToken === undefined ? {} : { [headers.samplingToken]: clientToken };
       const body = { operationConfig: { sample } };
-      return String(expectOk(await request('POST', `${runtime}/${name}/sampling-operations`, body)).body.operationId);
+      return request('POST', `${runtime}/${name}/sampling-operations`, body, token);
     },
     result: async (name, id, kind = 'operations', waitSeconds = 20) => {
-      const headers = { 'x-loopwright-wait-seconds': String(waitSeconds) };
-      const { body } = expectOk(await request('GET', `${runtime}/${name}/${kind}/${id}`, undefined, headers));
+      const hold = { [headers.waitSeconds]: String(waitSeconds) };
+      const { body } = expectOk(await request('GET', `${runtime}/${name}/${kind}/${id}`, undefined, hold));
       return body as ResultBody; // true: what this route answers with
     },
     sweep: service.sweep,

@@ -70,6 +70,7 @@ export { encodeCreateTrainingSession, sessionRequest, sessionSpec } from './sess
 export type { TrainingRequest } from './training-operation.js';
 export {
   completeAdam,
+  decodeClientToken,
   decodeTrainingHeader,
   decodeTrainingRequest,
   encodeTrainingRequest,

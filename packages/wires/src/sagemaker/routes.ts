@@ -77,6 +77,8 @@ export const headers = {
   waitSeconds: 'x-loopwright-wait-seconds',
   /** On training submissions: id of the client that drives the session; another one is refused with `session_has_trainer`. */
   trainer: 'x-loopwright-trainer',
+  /** On sampling submissions: a token of the caller's (as `clientToken` of training ones), so that a repetition finds the first. */
+  samplingToken: 'x-loopwright-client-token',
   /** On chat requests: ARN of the saved version that is to answer. */
   modelPackage: 'x-amzn-sagemaker-model-package',
   errorType: 'x-amzn-errortype',

@@ -26,7 +26,13 @@ export interface TrainingRequest {
 
 export const maxSequenceNumber = 2 ** 31 - 1;
 const descriptionRule = { max: 1024 } as const;
-const tokenRule = { min: 1, max: 128, pattern: /^[a-zA-Z0-9-]+$/ } as const;
+const clientTokenRule = { min: 1, max: 128, pattern: /^[a-zA-Z0-9-]+$/ } as const;
+
+/** @throws `invalid_argument` */
+export function decodeClientToken(value: unknown, field: string): string {
+  return stringAt(value, field, clientTokenRule);
+}
+
 /** Ten years. */
 const maxTtlSeconds = 315_360_000;
 
@@ -47,7 +53,7 @@ export function trainingMember(type: TrainingOperation['type']): (typeof trainin
 /** The request without its operation: cheap, for what is decided before the datums are read. */
 export function decodeTrainingHeader(body: unknown): Omit<TrainingRequest, 'operation'> {
   const request = objectAt(body, 'body');
-  const clientToken = optional(request, 'clientToken', 'body', (value) => stringAt(value, 'clientToken', tokenRule));
+  const clientToken = optional(request, 'clientToken', 'body', (value) => decodeClientToken(value, 'clientToken'));
   return {
     sequenceNumber: integerAt(request.sequenceNumber, 'sequenceNumber', { min: 1, max: maxSequenceNumber }),
     ...(clientToken === undefined ? {} : { clientToken }),

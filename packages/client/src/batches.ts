@@ -1,5 +1,5 @@
 /** Large batches: cut into requests that a server takes, and put together again. */
-import type { Datum, PassResult } from '@loopwright/protocol';
+import { complaint, type Datum, type PassResult } from '@loopwright/protocol';
 
 /** Bounds of one request, as the published client keeps them. */
 export const batchLimits = { datums: 1024, bytes: 10_000_000 } as const;
@@ -16,6 +16,13 @@ function estimatedBytes(datum: Datum): number {
     datum.temperature,
   ];
   return bytesPerNumber * tensors.reduce((sum, tensor) => sum + (tensor?.data.length ?? 0), datum.modelInput.length);
+}
+
+/** @throws `invalid_argument` unless it is a list of something */
+export function checkBatch(data: readonly unknown[]): void {
+  if (Array.isArray(data) && data.length > 0) return;
+  const got = Array.isArray(data) ? 'none' : typeof data;
+  throw complaint({ field: 'data', expected: 'an array of one or more datums', got });
 }
 
 /** Consecutive parts within the limits, in order; a datum that is too large by itself stands alone. */

@@ -2,6 +2,7 @@
 
 export type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 export type { Clock } from './clock.js';
+export type { CustomDatum, CustomLoss, CustomLossValue, CustomPassOutput } from './custom-loss.js';
 export type { LossConfigFor } from './losses.js';
 export type { ModelPackageFilter, ModelPackageInfo, ModelPackageKind } from './model-packages.js';
 export type { OperationState } from './operation-future.js';
@@ -23,6 +24,6 @@ export type {
   SavedVersion,
   SaveOptions,
   SaveWeightsOptions,
-} from './training-client.js';
+} from './training-calls.js';
 export { TrainingClient } from './training-client.js';
 export type { CallOptions, ConnectOptions } from './transport.js';

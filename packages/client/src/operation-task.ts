@@ -9,6 +9,9 @@ export interface TaskWork<R> {
   /** The request body; numbers of training operations come in as they are submitted. */
   readonly encode: (submission: { readonly sequenceNumber: number; readonly clientToken: string }) => JsonObject;
   readonly decode: (body: unknown) => OperationOutcome<R>;
+  readonly group?: TaskGroup;
+  /** What its body is made of: it and the tasks behind it are not submitted before this has resolved. */
+  readonly ready?: Promise<unknown>;
 }
 
 /** Tasks that stand for one call, such as the parts of a large batch: when one is refused, the others are not sent. */
@@ -19,6 +22,7 @@ export interface TaskGroup {
 export class OperationTask<R> {
   readonly type: OperationType;
   readonly group: TaskGroup;
+  readonly ready: Promise<unknown> | undefined;
   /** Never left unhandled. */
   readonly ended: Promise<R>;
   readonly #decode: TaskWork<R>['decode'];
@@ -34,11 +38,12 @@ export class OperationTask<R> {
   #resolve!: (result: unknown) => void; // set by the promise below, before the constructor ends
   #reject!: (error: LoopwrightError) => void;
 
-  constructor(work: TaskWork<R>, group: TaskGroup = {}) {
+  constructor(work: TaskWork<R>) {
     this.type = work.type;
     this.#encode = work.encode;
     this.#decode = work.decode;
-    this.group = group;
+    this.group = work.group ?? {};
+    this.ready = work.ready;
     this.ended = new Promise<R>((resolve, reject) => {
       this.#resolve = resolve as (result: unknown) => void; // true: only `succeed` calls it, with an R
       this.#reject = reject;

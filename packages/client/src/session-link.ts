@@ -111,7 +111,8 @@ export class SessionLink {
   }
 
   async #submitInTurn(task: AnyTask): Promise<void> {
-    if (task.group.refusal !== undefined) return task.fail(task.group.refusal);
+    if (task.group.refusal !== undefined) return this.#refuse(task, task.group.refusal);
+    if (task.ready !== undefined && !(await this.#isReady(task, task.ready))) return;
     if (task.type === 'optim-step' && this.#missingPass !== undefined) {
       const cause = this.#missingPass;
       this.#missingPass = undefined;
@@ -134,14 +135,30 @@ export class SessionLink {
           continue;
         }
         this.#uncertainNumber = sequenceNumber;
-        if (task.type === 'forward-backward') this.#missingPass ??= error;
-        task.group.refusal = error;
-        task.fail(error);
+        this.#refuse(task, error);
         // Behind a server that is gone, every operation would wait out its own budget.
         if (error.code === 'connection_lost' || error.code === 'timeout') this.dropQueued(error);
         return;
       }
     }
+  }
+
+  /** Waits for what the task is made of; false when there is nothing to submit any more. */
+  async #isReady(task: AnyTask, ready: Promise<unknown>): Promise<boolean> {
+    task.wait('the operations that it is made of');
+    try {
+      await Promise.race([ready, task.ended]);
+    } catch (error) {
+      if (!task.hasEnded) this.#refuse(task, asLoopwrightError(error));
+    }
+    return !task.hasEnded;
+  }
+
+  /** It never reaches the session, and neither do the others of its group; a step behind must not go without its gradient. */
+  #refuse(task: AnyTask, error: LoopwrightError): void {
+    if (task.type === 'forward-backward' && error.code !== 'cancelled') this.#missingPass ??= error;
+    task.group.refusal = error;
+    task.fail(error);
   }
 
   /** Resolves once the server has accepted; the end is awaited in the background. */

@@ -6,7 +6,6 @@ import {
   LoopwrightError,
   type LossName,
   type OperationResults,
-  type PassResult,
   type TrainingOperation,
 } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
@@ -20,8 +19,9 @@ import {
   lossNameAt,
 } from '@loopwright/wires/sagemaker';
 import { arns, checkedArn } from './arns.js';
-import { mergePasses, splitBatch } from './batches.js';
+import { checkBatch, mergePasses, splitBatch } from './batches.js';
 import type { Catalog } from './catalog.js';
+import { type CustomDatum, type CustomLoss, CustomPass, type CustomPassOutput } from './custom-loss.js';
 import { FailureLog, unawaitedError } from './failure-log.js';
 import type { LossConfigFor } from './losses.js';
 import {
@@ -35,57 +35,19 @@ import { OperationTask, type TaskGroup } from './operation-task.js';
 import { SamplingClient, versionChoice } from './sampling-client.js';
 import type { SessionLink } from './session-link.js';
 import { type DeleteOptions, deleteSession, stopSession } from './sessions.js';
+import {
+  ephemeralTtlSeconds,
+  type ForwardBackwardOutput,
+  type OptimStepOptions,
+  type OptimStepOutput,
+  passOutput,
+  type SavedVersion,
+  type SaveOptions,
+  type SaveWeightsOptions,
+} from './training-calls.js';
 import type { CallOptions } from './transport.js';
 
-/** How long weights live that were saved only to sample from: longer than any step should take. */
-export const ephemeralTtlSeconds = 14_400;
-
-export interface ForwardBackwardOutput {
-  /** One per datum, in input order. `logprobs` has one value per target token (flat, N or N·K); `loss` is the datum's sum. */
-  readonly outputs: readonly { readonly logprobs: number[]; readonly loss: number }[];
-  /** Of the engine, plus `loss/sum` (over tokens and datums) and `loss/mean` (per datum). */
-  readonly metrics: Readonly<Record<string, number>>;
-  /** Tokens of all model inputs. */
-  readonly trainingTokens: number;
-}
-
-export interface OptimStepOptions extends CallOptions {
-  /** Above 0, at most 0.01; default 1e-4. */
-  readonly learningRate?: number;
-  /** Default 0.9. */
-  readonly beta1?: number;
-  /** Default 0.999. */
-  readonly beta2?: number;
-  /** Default 1e-8. */
-  readonly eps?: number;
-  /** Decoupled; default 0.01. */
-  readonly weightDecay?: number;
-  /** Global norm; default 0, off. */
-  readonly gradClipNorm?: number;
-  /** B matrices step at learningRate × this; default 1. */
-  readonly loraPlusLrRatio?: number;
-}
-
-export interface OptimStepOutput {
-  /** `optim/grad_norm` (before clipping), `optim/lr`, `optim/step` (from 1) and what the engine adds. */
-  readonly metrics: Readonly<Record<string, number>>;
-}
-
-export interface SaveOptions extends CallOptions {
-  /** 1024 characters at most. */
-  readonly description?: string;
-}
-
-export interface SaveWeightsOptions extends SaveOptions {
-  /** Save the whole model with the adapter folded in, besides; default false. */
-  readonly mergeWeights?: boolean;
-  /** The version expires after this long; default never. */
-  readonly ttlSeconds?: number;
-}
-
-export interface SavedVersion {
-  readonly modelPackageArn: string;
-}
+type PassType = 'forward' | 'forward-backward';
 
 export interface TrainingClientParts {
   readonly link: SessionLink;
@@ -160,6 +122,47 @@ export class TrainingClient implements AsyncDisposable {
     options?: CallOptions,
   ): OperationFuture<ForwardBackwardOutput> {
     return this.#pass('forward-backward', { data, loss, config, options });
+  }
+
+  /**
+   * Adds the gradient of a loss that you compute to the pending one: a `forward`, your function of its log-probabilities,
+   * and a `forwardBackward` of −Σ w·lp with w = −∂loss/∂lp, which has the gradient of your loss. Nothing comes between the
+   * two, what is called after them runs after them, and your function is called once. Both passes are metered.
+   *
+   * @param loss gives loss and gradients, or is made of autodiff by `valueAndGrad` of `@loopwright/loops`
+   * @throws at once: `invalid_argument` naming datum, input and position; by the future: `loss_function_failed` when `loss`
+   *   throws or gives numbers that are not finite or of another shape. Then no gradient was added, and the `optimStep`
+   *   behind it fails with `gradient_incomplete`
+   * @example
+   * await training.forwardBackwardCustom(data, (logprobs) => ({
+   *   loss: 0.5 * logprobs.flat().reduce((sum, lp) => sum + lp * lp, 0),
+   *   gradients: logprobs,
+   * }));
+   */
+  forwardBackwardCustom<D extends CustomDatum>(
+    data: readonly D[],
+    loss: CustomLoss<D>,
+    { signal }: CallOptions = {},
+  ): OperationFuture<CustomPassOutput> {
+    const pass = new CustomPass(data, loss);
+    const group: TaskGroup = {};
+    const crossEntropy = { name: 'cross_entropy' } as const;
+    const forward = splitBatch(pass.data).map((part) =>
+      this.#task<PassType>('forward', {
+        group,
+        operation: () => ({ type: 'forward', data: part, loss: crossEntropy }),
+      }),
+    );
+    const ready = Promise.all(forward.map((task) => task.ended)).then((parts) => pass.evaluate(mergePasses(parts)));
+    ready.catch(() => undefined); // told by the tasks that wait for it
+    const backward = splitBatch(pass.trained).map((part) =>
+      this.#task<PassType>('forward-backward', {
+        group,
+        ready,
+        operation: () => ({ type: 'forward-backward', data: pass.surrogate(part), loss: crossEntropy }),
+      }),
+    );
+    return this.#enqueue([...forward, ...backward], signal, () => pass.output);
   }
 
   /**
@@ -303,7 +306,7 @@ export class TrainingClient implements AsyncDisposable {
   }
 
   #pass<L extends LossName>(
-    type: 'forward' | 'forward-backward',
+    type: PassType,
     call: {
       readonly data: readonly DatumFor<L>[];
       readonly loss: L;
@@ -312,16 +315,12 @@ export class TrainingClient implements AsyncDisposable {
     },
   ): OperationFuture<ForwardBackwardOutput> {
     const loss = completeLoss(lossNameAt(call.loss, 'loss'), call.config ?? {}, 'config', 'local');
-    if (!Array.isArray(call.data) || call.data.length === 0) {
-      throw complaint({
-        field: 'data',
-        expected: 'an array of one or more datums',
-        got: Array.isArray(call.data) ? 'none' : typeof call.data,
-      });
-    }
+    checkBatch(call.data);
     const data: Datum[] = call.data.map((datum, index) => datumFromInputs(datum, `data[${index}]`, call.loss));
     const group: TaskGroup = {};
-    const tasks = splitBatch(data).map((part) => this.#task({ type, data: part, loss }, group));
+    const tasks = splitBatch(data).map((part) =>
+      this.#task(type, { group, operation: () => ({ type, data: part, loss }) }),
+    );
     return this.#enqueue(tasks, call.options?.signal, (parts) => passOutput(mergePasses(parts)));
   }
 
@@ -346,25 +345,30 @@ export class TrainingClient implements AsyncDisposable {
     signal: AbortSignal | undefined,
     read: (result: OperationResults[T]) => R,
   ): OperationFuture<R> {
-    const task = this.#task<T>(operation, {});
+    // true: `operation` carries its own type
+    const task = this.#task(operation.type as T, { operation: () => operation });
     // true: there is one task, so there is one result
     return this.#enqueue([task], signal, ([result]) => read(result as OperationResults[T]));
   }
 
+  /** @param parts `ready`: a promise that `operation` can only be made after */
   #task<T extends TrainingOperation['type']>(
-    operation: Extract<TrainingOperation, { type: T }>,
-    group: TaskGroup,
+    type: T,
+    {
+      operation,
+      ...parts
+    }: {
+      readonly operation: () => Extract<TrainingOperation, { type: T }>;
+      readonly group?: TaskGroup;
+      readonly ready?: Promise<unknown>;
+    },
   ): OperationTask<OperationResults[T]> {
-    // true: `operation` carries its own type
-    const type = operation.type as T;
-    return new OperationTask(
-      {
-        type,
-        encode: (submission) => encodeTrainingRequest({ ...submission, operation }, { arns }),
-        decode: (body) => decodeTrainingResult(body, type, { arns }),
-      },
-      group,
-    );
+    return new OperationTask({
+      type,
+      encode: (submission) => encodeTrainingRequest({ ...submission, operation: operation() }, { arns }),
+      decode: (body) => decodeTrainingResult(body, type, { arns }),
+      ...parts,
+    });
   }
 
   #enqueue<P, R>(
@@ -378,14 +382,6 @@ export class TrainingClient implements AsyncDisposable {
     for (const task of tasks) this.#link.enqueueTraining(task);
     return future;
   }
-}
-
-function passOutput({ outputs, lossSum, metrics, trainingTokens }: PassResult): ForwardBackwardOutput {
-  return {
-    outputs: outputs.map(({ logprobs, loss }) => ({ logprobs: Array.from(logprobs), loss })),
-    metrics: { ...metrics, 'loss/sum': lossSum, 'loss/mean': lossSum / Math.max(1, outputs.length) },
-    trainingTokens,
-  };
 }
 
 function checkDescription(description: string): void {

@@ -1,6 +1,10 @@
 /** Loopwright: write the training loop of a language model as an ordinary program. This is the public front door. */
 export type {
   CallOptions,
+  CustomDatum,
+  CustomLoss,
+  CustomLossValue,
+  CustomPassOutput,
   DeleteOptions,
   ForwardBackwardOutput,
   FromStateOptions,

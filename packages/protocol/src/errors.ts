@@ -218,6 +218,12 @@ export const errorCatalogue = {
     doc: 'Too many samples could not be graded; the run was stopped.',
     remedy: 'mend the grader; the first failure is the cause of this error',
   },
+  loss_function_failed: {
+    status: 500,
+    retryable: false,
+    doc: 'A loss function of the caller threw, or gave numbers that are not finite or of the wrong shape.',
+    remedy: 'mend the function; no gradient was added, so repeat the passes, then the step',
+  },
   operation_skipped: {
     status: 409,
     retryable: false,

@@ -1,10 +1,12 @@
 /** What must compile and what must not. Nothing here is ever called: `typing.test.ts` has it checked by tsc. */
 import type { DatumFor } from '@loopwright/protocol';
 import { expectTypeOf } from 'vitest';
+import type { CustomPassOutput } from '../custom-loss.js';
 import type { OperationFuture } from '../operation-future.js';
 import type { SampleOutput, SamplingClient } from '../sampling-client.js';
 import type { ServiceClient } from '../service-client.js';
-import type { ForwardBackwardOutput, TrainingClient } from '../training-client.js';
+import type { ForwardBackwardOutput } from '../training-calls.js';
+import type { TrainingClient } from '../training-client.js';
 
 type RlDatum = DatumFor<'importance_sampling' | 'ppo' | 'cispo' | 'dro'>;
 
@@ -36,6 +38,26 @@ export function compiles(training: TrainingClient, sft: DatumFor<'cross_entropy'
   training.forwardBackward(sft, 'cross_entropy', { clipLowThreshold: 0.8 });
   // @ts-expect-error misspelt
   training.optimStep({ learning_rate: 1e-4 });
+}
+
+export function customLosses(training: TrainingClient, sft: DatumFor<'cross_entropy'>[]): void {
+  expectTypeOf(
+    training.forwardBackwardCustom(sft, (logprobs, data) => {
+      expectTypeOf(logprobs).toEqualTypeOf<readonly (readonly number[])[]>();
+      expectTypeOf(data).toEqualTypeOf<readonly DatumFor<'cross_entropy'>[]>();
+      return { loss: 0, gradients: logprobs };
+    }),
+  ).toEqualTypeOf<OperationFuture<CustomPassOutput>>();
+  training.forwardBackwardCustom([{ modelInput: [1], lossFnInputs: { targetTokens: [2] }, pair: 3 }], (_, [first]) => ({
+    loss: first?.pair ?? 0,
+    gradients: [[0]],
+  }));
+  // @ts-expect-error no gradients
+  training.forwardBackwardCustom(sft, () => ({ loss: 0 }));
+  // @ts-expect-error nothing can be awaited between the passes
+  training.forwardBackwardCustom(sft, async (logprobs) => ({ loss: 0, gradients: logprobs }));
+  // @ts-expect-error targets are missing
+  training.forwardBackwardCustom([{ modelInput: [1], lossFnInputs: {} }], (gradients) => ({ loss: 0, gradients }));
 }
 
 export async function clients(service: ServiceClient, sampler: SamplingClient): Promise<void> {

@@ -63,6 +63,7 @@ const exceptions = {
   connection_lost: fault,
   operation_failed: invalid,
   grader_failed: fault,
+  loss_function_failed: fault,
   operation_skipped: conflict,
   disposed: conflict,
 } as const satisfies Record<ErrorCode, Record<Plane, Exception>>;

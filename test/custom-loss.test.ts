@@ -26,9 +26,9 @@ const policyGradient =
     let loss = 0;
     const gradients = logprobs.map((row, i) =>
       row.map((lp, t) => {
-        const { weights, advantages, logprobs: sampled } = data[i]!.lossFnInputs as Record<string, number[]>;
-        if (weights![t] === 0) return 0;
-        const [value, slope] = slopeOf(Math.exp(lp - sampled![t]!), advantages![t]!);
+        const { weights, advantages, logprobs: sampled } = data[i]!.lossFnInputs;
+        if (Number(weights[t]) === 0) return 0;
+        const [value, slope] = slopeOf(Math.exp(lp - Number(sampled[t])), Number(advantages[t]));
         loss += value;
         return slope;
       }),

@@ -29,7 +29,15 @@ export type { AdamParams } from './optimizer.js';
 export { adamRanges } from './optimizer.js';
 export type { SamplingParams, StopReason } from './sampling.js';
 export { samplingRanges } from './sampling.js';
-export type { LoraSpec, SessionSpec, SessionStatus, TargetModule, TokenUsage, TrainingSpec } from './session.js';
+export type {
+  LoraSpec,
+  SessionSpec,
+  SessionStatus,
+  SessionTraining,
+  TargetModule,
+  TokenUsage,
+  TrainingSpec,
+} from './session.js';
 export {
   activeStatuses,
   defaultTargetModules,

@@ -25,6 +25,9 @@ export interface LoraSpec {
 /** What is trained: an adapter, or every weight. */
 export type TrainingSpec = ({ readonly type: 'lora' } & LoraSpec) | { readonly type: 'full' };
 
+/** What a session trains; `none` for one that only samples, from its base model and from saved versions of it. */
+export type SessionTraining = TrainingSpec | { readonly type: 'none' };
+
 export interface SessionSpec {
   /** Unique on a server, 1–63 characters. */
   readonly name: string;

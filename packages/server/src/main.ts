@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
 import { type Device, defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { type WireName, wireNames } from '@loopwright/wires';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
 import type { BlobStore } from './blobs/blob-store.js';
@@ -71,6 +72,8 @@ export interface ServerOptions {
    * takes a moment longer; 10 minutes by default, null keeps all in memory.
    */
   readonly swapAfterMs?: number | null;
+  /** Wires that are spoken; all by default. What belongs to no wire (health, models, usage) is there in any case. */
+  readonly wires?: readonly WireName[];
   /** Silent by default. */
   readonly logger?: Logger;
   /** Whether sessions may name a model directory instead of an id. True by default without a key, false with one. */
@@ -229,6 +232,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       engines,
       workspaceId,
       logger,
+      wires: options.wires ?? wireNames,
       hub: new HubNames(models),
       authorizer: authorizer(apiKey),
       policy: {

@@ -1,4 +1,5 @@
 /** Values on the command line, read and checked. */
+import { type WireName, wireNames } from '@loopwright/wires';
 import { InvalidArgumentError } from 'commander';
 
 /** A whole number within limits, for commander's argument parsers. */
@@ -35,4 +36,13 @@ export function time(text: string): number {
   const ms = /^\d{4}-\d{2}-\d{2}(T|$)/.test(text) ? Date.parse(text) : Number.NaN;
   if (ms >= 0) return ms;
   throw new InvalidArgumentError('Expected a date such as 2026-03-01, or a time such as 2026-03-01T14:05Z.');
+}
+
+/** Wires by name, with commas between them. */
+export function wiresArgument(text: string): WireName[] {
+  return text.split(',').map((part) => {
+    const wire = wireNames.find((name) => name === part.trim());
+    if (wire === undefined) throw new InvalidArgumentError(`Expected names among ${wireNames.join(',')}.`);
+    return wire;
+  });
 }

@@ -2,9 +2,10 @@
 
 import { devices } from '@loopwright/engine';
 import { LoopwrightError, usageGroupings } from '@loopwright/protocol';
+import { wireNames } from '@loopwright/wires';
 import { Command, CommanderError, Option } from 'commander';
 import type { Settings } from '../config.js';
-import { memorySize, modelArgument, time, wholeNumber } from './arguments.js';
+import { memorySize, modelArgument, time, wholeNumber, wiresArgument } from './arguments.js';
 import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
@@ -100,6 +101,7 @@ function buildProgram(context: CommandContext): Command {
       wholeNumber(0, 86_400),
       30,
     )
+    .option('--wires <list>', `speak these wires only, of ${wireNames.join(',')} (default: all)`, wiresArgument)
     .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))
     .action(async (options) => (await import('./serve.js')).serve(options, context));
 

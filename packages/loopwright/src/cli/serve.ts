@@ -1,6 +1,7 @@
 /** `loopwright serve`: a server for loops on this machine or others. */
 import { join, resolve } from 'node:path';
 import { type Device, defaultMaxMemoryBytes, requireDeviceName } from '@loopwright/engine';
+import type { WireName } from '@loopwright/wires';
 import { pino } from 'pino';
 import { type LogLevel, loadServer } from '../embedded.js';
 import { HubCache } from '../hub/hub-cache.js';
@@ -25,6 +26,7 @@ export interface ServeOptions {
   /** Minutes; 0 for never. */
   readonly swapAfter: number;
   readonly maxRedoSeconds: number;
+  readonly wires?: readonly WireName[];
   readonly logLevel: LogLevel;
 }
 
@@ -32,7 +34,7 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
   const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
-  const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter, maxRedoSeconds } = options;
+  const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter, maxRedoSeconds, wires } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -57,6 +59,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     lowMemory,
     swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
     maxRedoSeconds,
+    ...(wires === undefined ? {} : { wires }),
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);

@@ -11,7 +11,7 @@ import {
 } from '@loopwright/protocol';
 import type { Registry } from '../registry/registry.js';
 import type { Version } from '../registry/version.js';
-import type { SessionRecord } from '../sessions/session-record.js';
+import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { ResolvedInputs } from './operation-record.js';
 
 /** Weights as a caller names them. */
@@ -42,12 +42,13 @@ export interface Resolved<O> {
 export type DrawSeed = () => number;
 export const randomSeed: DrawSeed = () => randomInt(2 ** 31);
 
-/** @throws `unknown_version`, `checkpoint_mismatch` */
+/** @throws `unknown_version`, `checkpoint_mismatch`; `invalid_argument` for a session that only samples */
 export async function resolveTraining(
   session: SessionRecord,
   operation: TrainingOperation,
   registry: Registry,
 ): Promise<Resolved<TrainingOperation>> {
+  trainedSpec(session);
   if (operation.type !== 'load-state') return { operation, resolved: {}, readsVersion: null };
   const { version: id, loadOptimizer } = operation;
   const version = await registry.get(session.workspaceId, id);
@@ -60,7 +61,7 @@ export async function resolveTraining(
       'load it without the optimizer, or load a version that saveState made',
     );
   }
-  const wanted = describeTraining(session.spec.training);
+  const wanted = describeTraining(trainedSpec(session).training);
   const found = describeTraining(version.training);
   if (wanted !== found) {
     throw mismatch(

@@ -17,7 +17,7 @@ import type { Manifest } from '../blobs/blob-store.js';
 import type { FileBlobStore } from '../blobs/file-blob-store.js';
 import type { OperationRecord, SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import { encodeResult } from '../operations/payload-codec.js';
-import type { SessionRecord } from '../sessions/session-record.js';
+import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { AnyResult } from '../usage/ledger.js';
 import { differenceOf } from './differences.js';
 import { type Finding, type OperationFindings, type OperationRef, outcomeText, refOf } from './findings.js';
@@ -113,7 +113,7 @@ export class SessionReplay {
     const { data, session, engine, plan, signal } = this.#options;
     const records = await data.log.ofSession(session.id);
     this.#total = records.length;
-    await engine.createSession(session.spec, { plan });
+    await engine.createSession(trainedSpec(session), { plan });
     const turns = timelineOf(records);
     for (const [index, turn] of turns.entries()) {
       signal?.throwIfAborted();

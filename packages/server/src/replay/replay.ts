@@ -8,7 +8,7 @@ import { FileBlobStore } from '../blobs/file-blob-store.js';
 import { embeddedEngines } from '../engines/embedded.js';
 import { type EnginePlan, enginePlanOf } from '../engines/engine-host.js';
 import { type InstalledModel, type ModelCache, ModelRegistry } from '../models/model-registry.js';
-import type { SessionRecord } from '../sessions/session-record.js';
+import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { FieldDifference } from './differences.js';
 import { type OperationFindings, planDifferences } from './findings.js';
 import { KeptRun } from './kept-run.js';
@@ -108,7 +108,7 @@ async function replayOne(
     device: options.device ?? wanted.device,
   });
   // What this engine is, whatever was recorded: the plan of a session that it makes by itself.
-  const own = await engine.createSession(spec);
+  const own = await engine.createSession(trainedSpec(session));
   await engine.closeSession(name);
   const { runtimeVersion, threads, device = 'cpu', deterministic } = own;
   const plan: ExecutionPlan = { ...recorded, engine: own.engine, runtimeVersion, threads, device, deterministic };

@@ -1,6 +1,7 @@
 /** The HTTP application: every route, and around them request ids, keys, the log line and errors in the shape of their plane. */
 import { randomUUID } from 'node:crypto';
 import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
+import type { WireName } from '@loopwright/wires';
 import { decodeUsageQuery, usagePath } from '@loopwright/wires/loopwright';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
@@ -21,11 +22,12 @@ export interface AppOptions extends ControlPlaneOptions {
   readonly models: ModelRegistry;
   readonly authorizer: Authorizer;
   readonly logger: Logger;
+  readonly wires: readonly WireName[];
   readonly version: string;
 }
 
 export function createApp(options: AppOptions): App {
-  const { authorizer, logger, service, engines, models, version, startedAtMs } = options;
+  const { authorizer, logger, service, engines, models, wires, version, startedAtMs } = options;
   const app: App = new Hono<RouteEnv>();
 
   app.use(async (c, next) => {
@@ -91,9 +93,11 @@ export function createApp(options: AppOptions): App {
 
   app.get('/v1/sessions/:name/trace', async (c) => c.json({ operations: await service.trace(c.req.param('name')) }));
 
-  controlPlane(app, options);
-  runtimePlane(app, service);
-  chatRoutes(app, new ChatService({ service, models }));
+  if (wires.includes('sagemaker')) {
+    controlPlane(app, options);
+    runtimePlane(app, service);
+    chatRoutes(app, new ChatService({ service, models }));
+  }
   modelFiles(app, options.hub);
 
   app.notFound((c) => {

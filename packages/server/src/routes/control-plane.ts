@@ -8,6 +8,7 @@ import {
   controlActions,
   controlContentType,
   defaultModelPackageGroup,
+  encodeCreateTrainingSession,
   groupNameOf,
   type HubContentSummary,
   type ModelPackage,
@@ -108,7 +109,8 @@ function handlersOf({
     },
     DescribeTrainingSession: async ({ TrainingSessionName }) => {
       const session = await service.session(TrainingSessionName);
-      return { TrainingSessionDetail: detailOf(session, await service.usage(session)) };
+      const echo = echoOf(session, hub.arnOf(session.spec.baseModel));
+      return { TrainingSessionDetail: detailOf(session, await service.usage(session), echo) };
     },
     ListTrainingSessions: async (request) => {
       const { items, next } = await service.list(
@@ -190,8 +192,20 @@ function handlersOf({
   };
 }
 
-function detailOf(session: SessionRecord, usage: Awaited<ReturnType<SessionService['usage']>>): TrainingSessionDetail {
-  const echo = session.echo as Partial<TrainingSessionDetail>; // true: what CreateTrainingSession stored above
+/** What CreateTrainingSession was given; of a session of another wire, what would have made it. */
+function echoOf({ name, spec, echo }: SessionRecord, baseModelArn: string): Partial<TrainingSessionDetail> {
+  if (echo.wire === undefined) return echo; // true: what CreateTrainingSession stored above
+  const { training, seed } = spec;
+  const trained = training.type === 'none' ? ({ type: 'full' } as const) : training;
+  const { Loopwright, ...request } = encodeCreateTrainingSession({ name, baseModelArn, training: trained, seed });
+  return training.type === 'none' || Loopwright === undefined ? request : { ...request, Loopwright };
+}
+
+function detailOf(
+  session: SessionRecord,
+  usage: Awaited<ReturnType<SessionService['usage']>>,
+  echo: Partial<TrainingSessionDetail>,
+): TrainingSessionDetail {
   return {
     TrainingSessionArn: sessionArn(session.name),
     TrainingSessionName: session.name,

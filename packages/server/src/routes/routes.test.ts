@@ -64,6 +64,16 @@ describe('a server without a key', () => {
   });
 });
 
+describe('a wire that is switched off', () => {
+  it('is not there, and what belongs to no wire is', async () => {
+    const server = await opened({ wires: [] });
+    expect((await server.control('ListTrainingSessions')).body.code).toBe('not_found');
+    expect((await server.request('GET', '/v1/training-sessions/s/operations/x')).status).toBe(404);
+    expect((await server.request('GET', '/health')).status).toBe(200);
+    expect((await server.request('GET', '/v1/models')).status).toBe(200);
+  });
+});
+
 describe('bodies', () => {
   it('above the limit are refused before they are read', async () => {
     const server = await opened();

@@ -46,9 +46,10 @@ export class EngineResidence {
     return engine.incarnation === this.#incarnation;
   }
 
-  /** Makes the session in the engine unless it is there already; returns its plan if it made it. */
+  /** Makes the session in the engine unless it is there already, or has nothing to keep there; returns its plan if it made it. */
   async enter(nextSequenceNumber: number): Promise<ExecutionPlan | undefined> {
     const { session, sessions, tools, logger, onMade } = this.#options;
+    if (session.spec.training.type === 'none') return undefined;
     for (let attempt = 1; ; attempt++) {
       const engine = await this.engine();
       const { incarnation } = engine;

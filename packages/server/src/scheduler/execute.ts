@@ -11,7 +11,7 @@ import type { Clock } from '../clock.js';
 import type { OperationLog, SessionEffects } from '../operations/operation-log.js';
 import type { SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { Registry } from '../registry/registry.js';
-import type { SessionRecord } from '../sessions/session-record.js';
+import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { SnapshotStore } from '../snapshots/snapshot-store.js';
 import type { Tables } from '../store/tables.js';
 import type { AnyResult } from '../usage/ledger.js';
@@ -101,7 +101,7 @@ async function save(tools: ExecutionTools, call: TrainingCall, operation: SaveOp
         kind: operation.type === 'save-state' ? 'state' : operation.merge ? 'merged' : 'sampler',
         description: operation.description,
         baseModel: session.spec.baseModel,
-        training: session.spec.training,
+        training: trainedSpec(session).training,
         sessionId: session.id,
         sessionName: session.name,
         operationId: record.id,

@@ -3,7 +3,7 @@ import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { TrainingRecord } from '../operations/operation-record.js';
-import type { SessionRecord } from '../sessions/session-record.js';
+import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { SnapshotMetadata, SnapshotRecord } from '../snapshots/snapshot-store.js';
 import type { ExecutionTools } from './execute.js';
 import { planRebuild, type RebuildPlan } from './rebuild-plan.js';
@@ -28,7 +28,7 @@ export async function rebuildSession(rebuild: Rebuild): Promise<Rebuilt> {
   const { engine, session, nextSequenceNumber, tools } = rebuild;
   const { log, registry } = tools;
   await engine.closeSession(session.name); // a half-made one of an earlier attempt
-  const plan = await engine.createSession(session.spec, session.plan === null ? {} : { plan: session.plan });
+  const plan = await engine.createSession(trainedSpec(session), session.plan === null ? {} : { plan: session.plan });
   const past = (await log.training(session.id)).filter(({ sequenceNumber }) => sequenceNumber < nextSequenceNumber);
   const available = new Set<string>();
   for (const { readsVersion, resolved } of past) {
@@ -73,7 +73,7 @@ async function restored({ engine, session, tools, logger }: Rebuild, snapshot: S
     const { metadata } = await engine.restore(session.name, { directory: tools.snapshots.directory(snapshot) });
     if (standsFor(metadata, snapshot)) return true;
     await engine.closeSession(session.name);
-    await engine.createSession(session.spec, session.plan === null ? {} : { plan: session.plan });
+    await engine.createSession(trainedSpec(session), session.plan === null ? {} : { plan: session.plan });
     return skip('checkpoint_mismatch');
   } catch (error) {
     if (!LoopwrightError.isInstance(error) || !uselessCodes.includes(error.code)) throw error;

@@ -1,9 +1,11 @@
 /** A session as the database keeps it, and the translation from and to its row. */
 import type { ExecutionPlan } from '@loopwright/engine';
 import {
+  complaint,
   LoopwrightError,
   type SessionSpec,
   type SessionStatus,
+  type SessionTraining,
   type VersionId,
   type WireError,
 } from '@loopwright/protocol';
@@ -18,13 +20,16 @@ export interface WirePolicy {
   readonly gapTimeoutMs: number | null;
 }
 
+/** As a session is kept: its spec, or that of one which only samples. */
+export type RecordedSpec = Omit<SessionSpec, 'training'> & { readonly training: SessionTraining };
+
 export interface SessionRecord {
   readonly workspaceId: string;
   readonly id: string;
   readonly name: string;
   readonly status: SessionStatus;
-  readonly spec: SessionSpec;
-  /** Fields that the wire wants echoed; opaque. */
+  readonly spec: RecordedSpec;
+  /** Fields that the wire wants echoed; opaque but for `wire`, the name of the wire where it isn't SageMaker's. */
   readonly echo: Readonly<Record<string, unknown>>;
   readonly policy: WirePolicy;
   readonly plan: ExecutionPlan | null;
@@ -79,4 +84,16 @@ export function sessionFromRow(row: Selectable<SessionsTable>): SessionRecord {
 export function errorColumn(error: LoopwrightError): string {
   const { code, message, details } = error;
   return JSON.stringify({ code, message: message.slice(0, 1024), details } satisfies WireError);
+}
+
+/** The spec of a session that trains. @throws `invalid_argument` for one that only samples */
+export function trainedSpec({ name, spec }: Pick<SessionRecord, 'name' | 'spec'>): SessionSpec {
+  const { training } = spec;
+  if (training.type !== 'none') return { ...spec, training };
+  throw complaint({
+    field: 'session',
+    expected: 'a session that trains',
+    got: `${name}, which only samples`,
+    remedy: 'create a session for the training',
+  });
 }

@@ -59,7 +59,7 @@ export class SessionRepository {
 
   /**
    * Adds a session in state Created.
-   * @throws `session_exists`; `quota_exceeded` when `maxLive` sessions live already
+   * @throws `session_exists`; `quota_exceeded` when `maxLive` sessions live already, those that only sample not counted
    */
   async insert(session: NewSession, { maxLive }: { readonly maxLive: number }): Promise<void> {
     const now = this.#clock.now();
@@ -74,13 +74,14 @@ export class SessionRepository {
           remedy: 'choose another name, or delete that session',
         });
       }
-      const live = await trx
+      const rows = await trx
         .selectFrom('sessions')
-        .select('name')
+        .selectAll()
         .where('workspace_id', '=', session.workspaceId)
         .where('status', 'in', liveStatuses)
         .execute();
-      if (live.length >= maxLive) {
+      const live = rows.map(sessionFromRow).filter(({ spec }) => spec.training.type !== 'none');
+      if (session.spec.training.type !== 'none' && live.length >= maxLive) {
         throw complaint({
           code: 'quota_exceeded',
           field: 'sessions',
@@ -119,14 +120,19 @@ export class SessionRepository {
 
   /** @throws `unknown_session` */
   async byName(workspaceId: string, name: string): Promise<SessionRecord> {
+    const session = await this.find(workspaceId, name);
+    if (session === undefined) throw unknownSession(name);
+    return session;
+  }
+
+  async find(workspaceId: string, name: string): Promise<SessionRecord | undefined> {
     const row = await this.#database
       .selectFrom('sessions')
       .selectAll()
       .where('workspace_id', '=', workspaceId)
       .where('name', '=', name)
       .executeTakeFirst();
-    if (row === undefined) throw unknownSession(name);
-    return sessionFromRow(row);
+    return row === undefined ? undefined : sessionFromRow(row);
   }
 
   /** @throws `unknown_session` */

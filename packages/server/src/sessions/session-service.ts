@@ -5,9 +5,9 @@ import {
   complaint,
   LoopwrightError,
   type SessionStatus,
+  type SessionTraining,
   type TokenUsage,
   type TrainingOperation,
-  type TrainingSpec,
   targetModules,
 } from '@loopwright/protocol';
 import type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
@@ -53,7 +53,7 @@ export interface SessionServiceOptions {
 export interface SessionRequest {
   readonly name: string;
   readonly baseModel: string;
-  readonly training: TrainingSpec;
+  readonly training: SessionTraining;
   readonly seed?: number;
   readonly groupName: string;
   readonly echo: SessionRecord['echo'];
@@ -88,6 +88,30 @@ export class SessionService {
     const session = await sessions.byId(id);
     this.#run(session);
     return session;
+  }
+
+  /**
+   * The session of that name that only samples, made where it is missing. It holds no memory of the engine's and no place in the
+   * quota, and takes sampling operations at once.
+   * @throws `unknown_model`, `model_invalid`
+   */
+  async samplingSession(request: Omit<SessionRequest, 'training' | 'seed'>): Promise<SessionRecord> {
+    const { sessions, workspaceId } = this.#options;
+    const known = await sessions.find(workspaceId, request.name);
+    if (known !== undefined) return known;
+    const made = await this.create({ ...request, training: { type: 'none' }, seed: 0 }).catch((error: unknown) => {
+      if (LoopwrightError.isInstance(error) && error.code === 'session_exists') return this.session(request.name);
+      throw error;
+    });
+    await this.#runnerOf(made).start();
+    return made;
+  }
+
+  /** Resolves when the session runs, or has ended, or is let go; says which state it is in then. @throws `unknown_session` */
+  async whenStarted(name: string): Promise<SessionRecord> {
+    const session = await this.session(name);
+    if (session.status === 'Created' || session.status === 'Scheduled') await this.#runnerOf(session).start();
+    return this.session(name);
   }
 
   /** @throws `unknown_session` */
@@ -319,8 +343,8 @@ function usesNumberUp(error: unknown): boolean {
   return codes.includes(error.code);
 }
 
-function checkTraining(training: TrainingSpec): void {
-  if (training.type === 'full') return;
+function checkTraining(training: SessionTraining): void {
+  if (training.type !== 'lora') return;
   const { rank, alpha } = training;
   if (!Number.isInteger(rank) || rank < 1 || rank > 256) {
     throw complaint({ field: 'rank', expected: 'an integer from 1 to 256', got: String(rank) });

@@ -28,6 +28,7 @@ import { SessionRepository } from './sessions/session-repository.js';
 import { SessionService } from './sessions/session-service.js';
 import { SnapshotStore } from './snapshots/snapshot-store.js';
 import { lockDataDirectory } from './store/data-lock.js';
+import { moveDeadlines } from './store/move-deadlines.js';
 import { type Database, openDatabase } from './store/open-database.js';
 import { defaultWorkspace } from './workspace.js';
 
@@ -89,8 +90,10 @@ export interface ServerOptions {
   readonly samplingConcurrency?: number;
   /** A missing sequence number fails its session after this; 10 minutes by default, null waits for ever. */
   readonly gapTimeoutMs?: number | null;
-  /** Sessions without operations expire after this; null (the default) lets them live. */
+  /** Sessions without operations expire after this; null (the default) lets them live. Time that the machine sleeps does not count. */
   readonly idleTimeoutMs?: number | null;
+  /** Sessions expire so long after their creation, whatever they do; null (the default) lets them live. */
+  readonly lifetimeMs?: number | null;
   /** How long running work may take to give up at a stop or a close; 10 s by default. */
   readonly stopGraceMs?: number;
   /** Between looks for expired versions and idle sessions; 1 minute by default. */
@@ -221,6 +224,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
         samplingConcurrency: options.samplingConcurrency ?? 64,
         stopGraceMs: options.stopGraceMs ?? 10_000,
         idleTimeoutMs: options.idleTimeoutMs ?? null,
+        lifetimeMs: options.lifetimeMs ?? null,
         maxRedoMs: maxRedoSeconds === null ? null : maxRedoSeconds * 1000,
       },
       drawSeed: options.drawSeed ?? randomSeed,
@@ -245,7 +249,12 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     await service.recover(options.leftoverSessions);
     const opened = database;
     const sweep = oneAtATime(async () => {
-      await service.expireIdle();
+      const movedMs = clock.resync();
+      if (Math.abs(movedMs) >= 1000) {
+        logger.warn({ movedMs }, 'the time of day was moved, or the machine slept: what expires is put off by as much');
+        await moveDeadlines(opened, movedMs);
+      }
+      await service.expire();
       await collectGarbage({ database: opened, blobs, registry, clock });
     });
     const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });

@@ -27,11 +27,12 @@ export interface WriteEnding {
   readonly onLostResult: () => void;
 }
 
-/** Between attempts to write down a failure, when the disk is full. */
+/** Between attempts to write down a failure when the disk is full, or anything while another program has the database locked. */
 const retryMs = 1000;
 
 /**
- * A result that can't be kept did not happen: the operation fails instead. A failure that can't be written either is tried again until it can.
+ * A result that can't be kept did not happen: the operation fails instead. A failure that can't be written either is tried again until it can,
+ * as is everything while another program has the database locked.
  *
  * @returns what the ending changed in the session; undefined when the session was let go meanwhile
  */
@@ -48,7 +49,7 @@ export async function writeEnding(options: WriteEnding): Promise<SessionEffects 
       if (isOver()) return undefined;
       const error = asLoopwrightError(cause);
       logger.error({ operation: record.id, code: error.code }, 'an ending could not be stored');
-      if (ending.status === 'Completed') {
+      if (ending.status === 'Completed' && error.code !== 'limit_exceeded') {
         onLostResult();
         outcome = error;
         continue;

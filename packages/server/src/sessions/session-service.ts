@@ -25,6 +25,7 @@ import type { TraceEntry } from '../scheduler/trace.js';
 import type { Database } from '../store/open-database.js';
 import { type AnyResult, sessionUsage } from '../usage/ledger.js';
 import { usageSummary } from '../usage/summary.js';
+import { whyExpired } from './expiry.js';
 import { deletableStatuses, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
 import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
 
@@ -36,6 +37,8 @@ export interface SessionLimits {
   readonly maxRedoMs: number | null;
   /** A session without any operation for so long expires; null lets it live. */
   readonly idleTimeoutMs: number | null;
+  /** A session expires so long after its creation, whatever it does; null lets it live. */
+  readonly lifetimeMs: number | null;
 }
 
 export interface SessionServiceOptions {
@@ -248,16 +251,15 @@ export class SessionService {
     for (const session of await sessions.withStatus(['Deleting'])) await this.#remove(session);
   }
 
-  /** Expires the sessions that have been idle for too long. */
-  async expireIdle(): Promise<void> {
+  /** Expires the sessions that have been idle, or have lived, for too long. */
+  async expire(): Promise<void> {
     const { sessions, limits, tools } = this.#options;
-    if (limits.idleTimeoutMs === null) return;
-    const limit = tools.clock.now() - limits.idleTimeoutMs;
     for (const session of await sessions.withStatus(['Running', 'Blocked'])) {
-      if (session.activeAtMs > limit) continue;
-      if ((await tools.log.ofSession(session.id, { open: true })).length > 0) continue;
+      const hasWork = async () => (await tools.log.ofSession(session.id, { open: true })).length > 0;
+      const reason = await whyExpired(session, limits, tools.clock.now(), hasWork);
+      if (reason === undefined) continue;
       await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Stopping' });
-      await this.#runnerOf(session).end('Expired');
+      await this.#runnerOf(session).end('Expired', reason);
     }
   }
 

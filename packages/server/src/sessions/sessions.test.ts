@@ -211,10 +211,59 @@ describe('idle sessions', () => {
     await hold.entered;
     clock.advance(60_001);
     await server.sweep();
-    expect((await server.detail('idle')).TrainingSessionStatus).toBe('Expired');
+    expect(await server.detail('idle')).toMatchObject({
+      TrainingSessionStatus: 'Expired',
+      ErrorDetails: 'the session had no operation for more than the 1 min that this server allows',
+    });
     expect((await server.detail('busy')).TrainingSessionStatus).toBe('Running');
     hold.release();
     await server.result('busy', id);
+  });
+});
+
+describe('the lifetime of a session', () => {
+  it('ends it in the middle of its work: what runs is given up, what waits is skipped', async () => {
+    const clock = new ManualClock();
+    const server = await opened({ clock, lifetimeMs: 3_600_000 });
+    await server.createSession('s');
+    const hold = server.engine.hold('pass');
+    const ids: string[] = [];
+    for (const number of [1, 2]) ids.push(String((await server.submit('s', number, pass())).body.operationId));
+    await hold.entered;
+    clock.advance(3_600_000);
+    await server.sweep();
+    expect((await server.detail('s')).TrainingSessionStatus).toBe('Running');
+    clock.advance(1);
+    await server.sweep();
+    expect(await server.detail('s')).toMatchObject({
+      TrainingSessionStatus: 'Expired',
+      ErrorDetails: 'the session is older than the 60 min that this server lets sessions live',
+    });
+    expect((await server.result('s', ids[0]!)).status).toBe('Failed');
+    expect((await server.result('s', ids[1]!)).status).toBe('Skipped');
+    expect((await server.submit('s', 3, step())).body).toMatchObject({ code: 'session_not_active' });
+  });
+});
+
+describe('a time of day that is moved', () => {
+  it.each([
+    ['forwards', 7_200_000],
+    ['backwards', -7_200_000],
+  ])('%s expires neither sessions nor versions early or late', async (_, ms) => {
+    const clock = new ManualClock();
+    const server = await opened({ clock, idleTimeoutMs: 60_000 });
+    await server.createSession('s');
+    await server.train('s', 1, saveWeights(90));
+    clock.moveTimeOfDay(ms);
+    await server.sweep();
+    expect((await server.detail('s')).TrainingSessionStatus).toBe('Running');
+    expect((await server.control('ListModelPackages')).body.ModelPackageSummaryList).toHaveLength(1);
+    clock.advance(60_001);
+    await server.sweep();
+    expect((await server.detail('s')).TrainingSessionStatus).toBe('Expired');
+    expect((await server.control('ListModelPackages')).body.ModelPackageSummaryList).toHaveLength(1);
+    clock.advance(30_000);
+    expect((await server.control('ListModelPackages')).body.ModelPackageSummaryList).toHaveLength(0);
   });
 });
 

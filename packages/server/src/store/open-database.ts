@@ -1,9 +1,10 @@
 /** Opens the database of a server: the only file that knows which database it is. */
 import { complaint } from '@loopwright/protocol';
-import { Kysely, SqliteDialect } from 'kysely';
+import { Kysely } from 'kysely';
 import type { Durability } from '../durability.js';
 import { SqliteFile } from './libsql-driver.js';
 import { migrations, schemaVersion } from './migrations.js';
+import { PatientDialect } from './patient-driver.js';
 import type { Tables } from './tables.js';
 
 /** Queries of the server; one connection, transactions one after another. */
@@ -11,12 +12,12 @@ export type Database = Kysely<Tables>;
 
 /**
  * Opens (and creates or migrates) the database at `path`: SQLite in WAL mode; with `power-loss` (the default) every commit is on
- * the disk before it returns.
+ * the disk before it returns. Queries wait up to `busyMs` (a minute) while another program has it locked, then fail with `limit_exceeded`.
  *
  * The caller owns it and ends it with `destroy()`.
  * @throws `internal` naming both versions when a newer release wrote the file; `disk_full`
  */
-export function openDatabase(path: string, durability: Durability = 'power-loss'): Database {
+export function openDatabase(path: string, durability: Durability = 'power-loss', busyMs = 60_000): Database {
   const file = new SqliteFile(path);
   try {
     file.pragma('busy_timeout = 5000');
@@ -24,11 +25,12 @@ export function openDatabase(path: string, durability: Durability = 'power-loss'
     file.pragma(durability === 'power-loss' ? 'synchronous = FULL' : 'synchronous = NORMAL');
     file.pragma('foreign_keys = ON');
     migrate(file, path);
+    file.pragma('busy_timeout = 0'); // from here on the driver waits, without standing still
   } catch (error) {
     file.close();
     throw error;
   }
-  return new Kysely<Tables>({ dialect: new SqliteDialect({ database: file }) });
+  return new Kysely<Tables>({ dialect: new PatientDialect({ database: file, patienceMs: busyMs }) });
 }
 
 function migrate(file: SqliteFile, path: string): void {

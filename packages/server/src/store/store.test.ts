@@ -46,6 +46,49 @@ describe('openDatabase', () => {
     expect(() => openDatabase(path)).toThrow(`schema ${schemaVersion} or older, got schema ${schemaVersion + 1}`);
   });
 
+  it('waits while another program has the database locked, and lets the process do other things meanwhile', async () => {
+    const path = join(directory(), 'a.db');
+    const database = openDatabase(path);
+    const other = new SqliteFile(path);
+    other.exec('BEGIN IMMEDIATE');
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    let written = false;
+    const statement = database.insertInto('model_package_groups').values(group).execute();
+    const transaction = database.transaction().execute(async (trx) => {
+      const { description } = await trx.selectFrom('model_package_groups').selectAll().executeTakeFirstOrThrow();
+      await trx
+        .updateTable('model_package_groups')
+        .set({ description: `${description}!` })
+        .execute();
+      written = true;
+    });
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(written).toBe(false);
+    other.exec("INSERT INTO model_package_groups VALUES ('w', 'other', 'x', 1, 5); COMMIT");
+    await Promise.all([statement, transaction]);
+    expect(await database.selectFrom('model_package_groups').select('description').execute()).toEqual([
+      { description: 'x!' },
+      { description: 'x!' },
+    ]);
+    other.close();
+    await database.destroy();
+  });
+
+  it('gives up on a database that stays locked, naming what to do, and works again afterwards', async () => {
+    const path = join(directory(), 'a.db');
+    const database = openDatabase(path, 'power-loss', 60);
+    const other = new SqliteFile(path);
+    other.exec('BEGIN IMMEDIATE');
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    const insert = (trx: typeof database) => trx.insertInto('model_package_groups').values(group).execute();
+    await expect(insert(database)).rejects.toMatchObject({ code: 'limit_exceeded', details: { field: 'dataDir' } });
+    await expect(database.transaction().execute(insert)).rejects.toMatchObject({ code: 'limit_exceeded' });
+    other.exec('COMMIT');
+    await database.transaction().execute(insert);
+    other.close();
+    await database.destroy();
+  });
+
   it('is whole in its one file once it is closed', async () => {
     const path = join(directory(), 'a.db');
     const database = openDatabase(path);

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import LibsqlDatabase from 'libsql';
-import { type DatumFor, ServiceClient } from 'loopwright';
+import { type DatumFor, LoopwrightError, ServiceClient } from 'loopwright';
 import { startCommand } from '../support/command.js';
 import { type Fired, type Kill, readFired, type TimedKill, writePlans } from './plans.js';
 import { Served } from './served.js';
@@ -80,6 +80,7 @@ export async function runWith({ folder, model, kills = [], timed = [], traced = 
 
 async function work(baseUrl: string): Promise<unknown[]> {
   const service = new ServiceClient({ baseUrl });
+  await untilAnswered(service);
   const results: unknown[] = [];
   const first = await service.createLoraTrainingClient({ baseModel: 'tiny', rank: 4, seed: 1, name: 'first' });
   let training = first;
@@ -99,6 +100,18 @@ async function work(baseUrl: string): Promise<unknown[]> {
   }
   await service.close();
   return results;
+}
+
+/** A server that never answered is given up soon, as its address may be wrong; one that is killed as it starts deserves more patience. */
+async function untilAnswered(service: ServiceClient): Promise<void> {
+  for (let tries = 0; tries < 20; tries++) {
+    try {
+      await service.listBaseModels();
+      return;
+    } catch (error) {
+      if (!LoopwrightError.isInstance(error) || error.code !== 'connection_lost') throw error;
+    }
+  }
 }
 
 function batch(seed: number): DatumFor<'cross_entropy'>[] {

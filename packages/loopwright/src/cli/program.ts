@@ -102,6 +102,14 @@ function buildProgram(context: CommandContext): Command {
       30,
     )
     .option('--wires <list>', `speak these wires only, of ${wireNames.join(',')} (default: all)`, wiresArgument)
+    .option('--max-sessions <n>', 'that live at the same time', wholeNumber(1, 10_000), 8)
+    .option(
+      '--idle-timeout <minutes>',
+      'a session without operations for so long expires; 0 lets it live',
+      wholeNumber(0, 1_000_000),
+      0,
+    )
+    .option('--lifetime <minutes>', 'a session expires at this age; 0 lets it live', wholeNumber(0, 10_000_000), 0)
     .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))
     .action(async (options) => (await import('./serve.js')).serve(options, context));
 

@@ -27,6 +27,11 @@ export interface ServeOptions {
   readonly swapAfter: number;
   readonly maxRedoSeconds: number;
   readonly wires?: readonly WireName[];
+  readonly maxSessions: number;
+  /** Minutes; 0 for never. */
+  readonly idleTimeout: number;
+  /** Minutes; 0 for no end. */
+  readonly lifetime: number;
   readonly logLevel: LogLevel;
 }
 
@@ -35,6 +40,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   const { port, host, model = {}, threads, logLevel, apiKey = settings.apiKey } = options;
   const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
   const { maxMemory = defaultMaxMemoryBytes(), lowMemory = false, swapAfter, maxRedoSeconds, wires } = options;
+  const { maxSessions, idleTimeout, lifetime } = options;
   const dataDir = resolve(options.data ?? join(settings.home, 'data'));
   const models = await installedModels({ models: model, folders: settings.modelFolders });
   const modelCache = new HubCache(settings.hub.cacheDirectory);
@@ -57,9 +63,12 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     device,
     maxMemoryBytes: maxMemory,
     lowMemory,
-    swapAfterMs: swapAfter === 0 ? null : swapAfter * 60_000,
+    swapAfterMs: orNever(swapAfter),
     maxRedoSeconds,
     ...(wires === undefined ? {} : { wires }),
+    maxLiveSessions: maxSessions,
+    idleTimeoutMs: orNever(idleTimeout),
+    lifetimeMs: orNever(lifetime),
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);
@@ -75,6 +84,10 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   ]);
   await aborted(interrupt.signal);
   exitWith(exitCodes.interrupted);
+}
+
+function orNever(minutes: number): number | null {
+  return minutes === 0 ? null : minutes * 60_000;
 }
 
 async function pulledText(cache: HubCache): Promise<string> {

@@ -152,6 +152,18 @@ export const errorCatalogue = {
     doc: 'The number of live sessions is at its limit; stop one first.',
     remedy: 'stop a session that is not needed any more',
   },
+  request_timeout: {
+    status: 408,
+    retryable: true,
+    doc: 'The request did not arrive whole in time.',
+    remedy: 'call again; where that does not help, send less at once or over a faster connection',
+  },
+  shutting_down: {
+    status: 503,
+    retryable: true,
+    doc: 'The server is closing and takes nothing new; what it has accepted goes on when it starts again.',
+    remedy: 'call again when it has started',
+  },
   internal: {
     status: 500,
     retryable: true,

@@ -2,6 +2,8 @@
 export type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blobs/blob-store.js';
 export type { Clock } from './clock.js';
 export type { CreateEngine, CreateEngineOptions } from './engines/engine-host.js';
+export type { LimitName, Limits } from './limits/limits.js';
+export { limitLines, limitTable } from './limits/limits.js';
 export type { OpenService, RunningServer, ServerOptions } from './main.js';
 export { openService, startServer } from './main.js';
 export type { InstalledModel, ModelCache } from './models/model-registry.js';

@@ -2,7 +2,6 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
-import { createAdaptorServer } from '@hono/node-server';
 import { type Device, defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type WireName, wireNames } from '@loopwright/wires';
@@ -15,6 +14,9 @@ import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
 import { embeddedEngines } from './engines/embedded.js';
 import { type CreateEngine, EngineHost } from './engines/engine-host.js';
+import { Admission } from './limits/admission.js';
+import { createHttpServer } from './limits/http-server.js';
+import { completeLimits, type Limits } from './limits/limits.js';
 import { type InstalledModel, type ModelCache, ModelRegistry } from './models/model-registry.js';
 import { OperationLog } from './operations/operation-log.js';
 import { type DrawSeed, randomSeed } from './operations/resolve.js';
@@ -103,6 +105,8 @@ export interface ServerOptions {
    * directory). 30 s by default; null takes none, and the whole log since the last saved state is run again.
    */
   readonly maxRedoSeconds?: number | null;
+  /** Limits on requests, where others than the table's are wanted; see docs/guides/limits.md. */
+  readonly limits?: Partial<Limits>;
   /** What accepted operations survive; `power-loss` by default. */
   readonly durability?: Durability;
   readonly clock?: Clock;
@@ -132,8 +136,9 @@ export interface RunningServer extends AsyncDisposable {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { dataDir, port = 0, host = '127.0.0.1', apiKey } = options;
   checkExposure({ host, apiKey });
+  const limits = completeLimits(options.limits);
   const service = await openService(options);
-  const http = createAdaptorServer({ fetch: service.app.fetch }) as Server; // true: no other kind of server was asked for
+  const http = createHttpServer(service.app, limits);
   try {
     await listen(http, port, host);
   } catch (error) {
@@ -180,6 +185,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     swapAfterMs = defaultSwapAfterMs,
     maxRedoSeconds = 30,
   } = options;
+  const limits = completeLimits(options.limits);
   checkMemoryLimit(maxMemoryBytes);
   checkSwapAfter(swapAfterMs);
   checkMaxRedo(maxRedoSeconds);
@@ -222,6 +228,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       limits: {
         maxLiveSessions: options.maxLiveSessions ?? 8,
         samplingConcurrency: options.samplingConcurrency ?? 64,
+        maxOpenOperations: limits.openOperations,
         stopGraceMs: options.stopGraceMs ?? 10_000,
         idleTimeoutMs: options.idleTimeoutMs ?? null,
         lifetimeMs: options.lifetimeMs ?? null,
@@ -229,6 +236,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       },
       drawSeed: options.drawSeed ?? randomSeed,
     });
+    const admission = new Admission({ limits, clock });
     const app = createApp({
       service,
       registry,
@@ -239,6 +247,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       wires: options.wires ?? wireNames,
       hub: new HubNames(models),
       authorizer: authorizer(apiKey),
+      admission,
       policy: {
         incompleteGradient: 'fail-next-step',
         gapTimeoutMs: options.gapTimeoutMs === undefined ? 600_000 : options.gapTimeoutMs,

@@ -32,6 +32,9 @@ export interface ServeOptions {
   readonly idleTimeout: number;
   /** Minutes; 0 for no end. */
   readonly lifetime: number;
+  /** Bytes. */
+  readonly maxBody?: number;
+  readonly maxRequests?: number;
   readonly logLevel: LogLevel;
 }
 
@@ -69,6 +72,10 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     maxLiveSessions: maxSessions,
     idleTimeoutMs: orNever(idleTimeout),
     lifetimeMs: orNever(lifetime),
+    limits: {
+      ...(options.maxBody === undefined ? {} : { bodyBytes: options.maxBody }),
+      ...(options.maxRequests === undefined ? {} : { requests: options.maxRequests }),
+    },
   });
   console.event({ type: 'listening', url: server.url, dataDir, models: models.map(({ id }) => id) });
   console.line(`${console.paint.bold('Loopwright')} listens on ${console.paint.cyan(server.url)}`);

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { LoopwrightError } from '@loopwright/protocol';
+import { SignatureV4 } from '@smithy/signature-v4';
 import { describe, expect, it } from 'vitest';
 import { authorizer } from './authorize.js';
-import { maxClockSkewMs, parseSignature, type SignedRequest } from './signature.js';
+import { maxClockSkewMs, parseSignature, Sha256, type SignedRequest } from './signature.js';
 
 const key = 'a-secret-key';
 const signedAt = Date.UTC(2026, 11, 2, 12, 0, 0);
@@ -70,6 +71,26 @@ function requestOf({ method, url, headers, body }: Recorded): SignedRequest {
   return { method, url, headers, body: async () => Buffer.from(body) };
 }
 
+/** A request whose signature covers the hash of its body. */
+async function namingItsHash(body: string): Promise<SignedRequest> {
+  const hash = createHash('sha256').update(body).digest('hex');
+  const signer = new SignatureV4({
+    service: 'sagemaker',
+    region: 'us-west-2',
+    credentials: { accessKeyId: 'label', secretAccessKey: key },
+    sha256: Sha256,
+    applyChecksum: false,
+  });
+  const { method, url } = recorded.post;
+  const named = { host: '127.0.0.1:8080', 'x-amz-content-sha256': hash };
+  const address = { protocol: 'http:', hostname: '127.0.0.1', path: '/', query: {} };
+  const { headers } = await signer.sign(
+    { method, ...address, headers: named, body },
+    { signingDate: new Date(signedAt) },
+  );
+  return requestOf({ method, url, headers, body });
+}
+
 async function refusal(
   request: SignedRequest,
   { at = signedAt, secret = key }: { readonly at?: number; readonly secret?: string } = {},
@@ -122,15 +143,29 @@ describe('a request signed by botocore', () => {
     expect(await refusal({ ...requestOf(recorded.get), headers })).toContain('x-amz-target');
   });
 
-  it('is refused when its body is exchanged under a hash that it names', async () => {
-    const hash = createHash('sha256').update(recorded.post.body).digest('hex');
-    const headers = {
-      ...recorded.post.headers,
-      'x-amz-content-sha256': hash,
-      authorization: recorded.post.headers.authorization.replace('host;', 'host;x-amz-content-sha256;'),
+  it('is refused when its body is exchanged under a hash that was signed, and let in when it is not', async () => {
+    const request = await namingItsHash('{}');
+    expect(await refusal(request)).toBeUndefined();
+    expect(await refusal({ ...request, body: async () => Buffer.from('[]') })).toContain('not the one that was signed');
+  });
+
+  it('has its body read only after the signature was checked where it names the hash, else as one that has proven nothing', async () => {
+    const senders: string[] = [];
+    const body = async (sender: string) => {
+      senders.push(sender);
+      return Buffer.from('{}');
     };
-    const request = { ...requestOf({ ...recorded.post, headers }), body: async () => Buffer.from('{}') };
-    expect(await refusal(request)).toContain('not the one that was signed');
+    const named = await namingItsHash('{}');
+    expect(await refusal({ ...named, body })).toBeUndefined();
+    expect(await refusal({ ...named, body }, { secret: 'another-secret-key' })).toContain('another key');
+    expect(await refusal({ ...requestOf(recorded.post), body })).toContain('another request');
+    expect(senders).toEqual(['proven', 'unproven']);
+  });
+
+  it('is refused with a hash that is none', async () => {
+    const headers = { ...recorded.post.headers, 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' };
+    headers.authorization = headers.authorization.replace('host;', 'host;x-amz-content-sha256;');
+    expect(await refusal({ ...requestOf(recorded.post), headers })).toContain('no SHA-256');
   });
 
   it.each([

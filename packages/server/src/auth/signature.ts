@@ -2,6 +2,9 @@
 import { createHash, createHmac, type Hash, type Hmac, timingSafeEqual } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 
+/** Whether whoever sends a body has shown by then that they have the key. */
+export type Sender = 'proven' | 'unproven';
+
 /** A request as it came, before anything of it is believed. */
 export interface SignedRequest {
   readonly method: string;
@@ -10,7 +13,7 @@ export interface SignedRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Read only when everything that can be told from the headers is in order. */
-  body(): Promise<Uint8Array>;
+  body(sender: Sender): Promise<Uint8Array>;
 }
 
 /** What a SigV4 Authorization header says. */
@@ -69,15 +72,21 @@ export async function signatureFault(request: SignedRequest, rules: SignatureRul
   }
   const unsigned = unsignedHeader(request, parsed.signedHeaders);
   if (unsigned !== undefined) return `a signature that does not cover the header ${unsigned}`;
-  const body = await request.body();
-  const hash = createHash('sha256').update(body).digest('hex');
-  // Without this, a body could be exchanged under a hash that was signed.
   const claimed = request.headers['x-amz-content-sha256'];
-  if (claimed !== undefined && claimed !== hash) return 'a body that is not the one that was signed';
-  const expected = await signatureOf(request, parsed, { body, secret: rules.secret, time });
-  return timingSafeEqual(Buffer.from(expected, 'hex'), Buffer.from(parsed.signature, 'hex'))
-    ? undefined
-    : 'a signature made with another key, or for another request';
+  if (claimed !== undefined && !/^[0-9a-f]{64}$/.test(claimed)) return 'an X-Amz-Content-SHA256 that is no SHA-256';
+  const isSigned = async (hash: string) => {
+    const expected = await signatureOf(request, parsed, { hash, secret: rules.secret, time });
+    return timingSafeEqual(Buffer.from(expected, 'hex'), Buffer.from(parsed.signature, 'hex'));
+  };
+  const anotherKey = 'a signature made with another key, or for another request';
+  // A request that says the hash of its body has proven who sends it before the body is read.
+  if (claimed !== undefined && !(await isSigned(claimed))) return anotherKey;
+  const hash = createHash('sha256')
+    .update(await request.body(claimed === undefined ? 'unproven' : 'proven'))
+    .digest('hex');
+  // Without this, a body could be exchanged under a hash that was signed.
+  if (claimed !== undefined) return claimed === hash ? undefined : 'a body that is not the one that was signed';
+  return (await isSigned(hash)) ? undefined : anotherKey;
 }
 
 /** `20261202T140000Z` in milliseconds since the epoch. */
@@ -98,7 +107,7 @@ function unsignedHeader({ headers }: SignedRequest, signed: readonly string[]): 
 async function signatureOf(
   { method, url, headers }: SignedRequest,
   { region, service, signedHeaders }: SignatureHeader,
-  { body, secret, time }: { readonly body: Uint8Array; readonly secret: string; readonly time: number },
+  { hash, secret, time }: { readonly hash: string; readonly secret: string; readonly time: number },
 ): Promise<string> {
   const { protocol, hostname, pathname, searchParams } = new URL(url);
   const signer = new SignatureV4({
@@ -117,16 +126,23 @@ async function signatureOf(
       hostname,
       path: pathname,
       query,
-      headers: Object.fromEntries(signedHeaders.map((name) => [name, headers[name] ?? ''])),
-      body,
+      // The signer takes the hash of the body from this header, which it signs only where the client did.
+      headers: {
+        ...Object.fromEntries(signedHeaders.map((name) => [name, headers[name] ?? ''])),
+        'x-amz-content-sha256': hash,
+      },
     },
-    { signingDate: new Date(time), signableHeaders: new Set(signedHeaders) },
+    {
+      signingDate: new Date(time),
+      signableHeaders: new Set(signedHeaders),
+      unsignableHeaders: new Set(signedHeaders.includes('x-amz-content-sha256') ? [] : ['x-amz-content-sha256']),
+    },
   );
   return parseSignature(signed.headers.authorization ?? '')?.signature ?? '0'.repeat(64);
 }
 
 /** SHA-256, or its HMAC when there is a secret, as the signer wants it. */
-class Sha256 {
+export class Sha256 {
   readonly #secret: Secret | undefined;
   #hash: Hash | Hmac;
 

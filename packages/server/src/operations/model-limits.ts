@@ -1,15 +1,17 @@
 /** Checks of an operation against its model, made at acceptance: refused at once, before any work. */
 import { complaint, type Datum, type ModelCard, type Operation } from '@loopwright/protocol';
+import { fixedLimits } from '../limits/limits.js';
 
 /**
  * Token ids must be in the vocabulary, datums and prompts must fit the context; a prompt to sample from leaves room for one token.
  *
- * @throws `invalid_argument` for an id outside, `context_length_exceeded` for one that is too long, both naming the field
+ * @throws `invalid_argument` for an id outside and too many datums, `context_length_exceeded` for one that is too long, both naming the field
  */
 export function checkAgainstModel(operation: Operation, card: ModelCard): void {
   switch (operation.type) {
     case 'forward':
     case 'forward-backward':
+      checkCount(operation.data.length);
       operation.data.forEach((datum, index) => {
         checkDatum(datum, `datumList[${index}]`, card);
       });
@@ -37,6 +39,13 @@ function checkDatum({ modelInput, targetTokens }: Datum, field: string, card: Mo
   checkLength(modelInput.length, `${field}.modelInput`, card.contextLength, card);
   checkTokens(modelInput, `${field}.modelInput`, card);
   checkTokens(targetTokens.data, `${field}.lossFnInputs.target_tokens`, card);
+}
+
+function checkCount(datums: number): void {
+  const limit = fixedLimits.datums.value;
+  if (datums <= limit) return;
+  const [field, remedy] = ['datumList', 'split the batch over several calls'];
+  throw complaint({ field, expected: `at most ${limit} datums`, got: String(datums), remedy });
 }
 
 function checkTokens(tokens: Int32Array, field: string, { id, vocabSize }: ModelCard): void {

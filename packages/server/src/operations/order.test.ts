@@ -284,6 +284,22 @@ describe('sampling', () => {
     for (const id of ids) expect((await server.result('s', id, 'sampling-operations')).status).toBe('Completed');
   });
 
+  it('is refused with the advice to come later where too many have not ended', async () => {
+    const server = await started({ limits: { openOperations: 2 } });
+    const hold = server.engine.hold('sample');
+    const first = await server.sample('s');
+    await hold.entered;
+    await server.sample('s');
+    const prompt = { chunks: [{ type: 'encoded_text', tokens: [1] }] };
+    const body = { operationConfig: { sample: { prompt, numSamples: 1, samplingParams: { maxTokens: 1 } } } };
+    const third = await server.request('POST', '/v1/training-sessions/s/sampling-operations', body);
+    expect(third).toMatchObject({ status: 429, body: { code: 'limit_exceeded', details: { got: '2' } } });
+    expect(third.headers.get('retry-after')).toBe('1');
+    hold.release();
+    await server.result('s', first, 'sampling-operations');
+    await server.sample('s');
+  });
+
   it('reads the latest save of the moment of its acceptance, and the base before any save', async () => {
     const server = await started();
     const calls = () => server.engine.calls.filter((call) => call.startsWith('sample:'));

@@ -7,8 +7,10 @@ import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
+import type { Sender } from '../auth/signature.js';
 import { ChatService } from '../chat/chat-service.js';
 import type { EngineHost } from '../engines/engine-host.js';
+import type { Admission } from '../limits/admission.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import { chatRoutes } from './chat.js';
 import type { App, RouteEnv } from './context.js';
@@ -21,13 +23,14 @@ export interface AppOptions extends ControlPlaneOptions {
   readonly engines: EngineHost;
   readonly models: ModelRegistry;
   readonly authorizer: Authorizer;
+  readonly admission: Admission;
   readonly logger: Logger;
   readonly wires: readonly WireName[];
   readonly version: string;
 }
 
 export function createApp(options: AppOptions): App {
-  const { authorizer, logger, service, engines, models, wires, version, startedAtMs } = options;
+  const { authorizer, admission, logger, service, engines, models, wires, version, startedAtMs } = options;
   const app: App = new Hono<RouteEnv>();
 
   app.use(async (c, next) => {
@@ -37,6 +40,7 @@ export function createApp(options: AppOptions): App {
     const ids: Record<string, string> = {};
     c.set('requestId', requestId);
     c.set('ids', ids);
+    c.set('admission', admission);
     await next();
     c.res.headers.set('x-request-id', requestId);
     c.res.headers.set(headers.requestId, requestId);
@@ -58,8 +62,21 @@ export function createApp(options: AppOptions): App {
     method: c.req.method,
     url: c.req.url,
     headers: c.req.header(),
-    body: () => readBody(c),
+    body: (sender: Sender) => readBody(c, sender),
   });
+  app.use(async (c, next) => {
+    const leave = admission.enter();
+    try {
+      await next();
+    } finally {
+      // What was in the body is an operation by now; an answer may go on for minutes.
+      c.var.share?.release();
+      const { outgoing } = c.env ?? {};
+      if (outgoing === undefined || outgoing.closed) leave();
+      else outgoing.once('close', leave);
+    }
+  });
+
   app.use(async (c, next) => {
     if (c.req.path !== '/health') await authorizer.check(signed(c));
     await next();
@@ -126,7 +143,15 @@ function planeOf(path: string): Plane | undefined {
 function respond(error: LoopwrightError, path: string, requestId: string): Response {
   const plane = planeOf(path);
   if (plane === undefined) {
-    return Response.json({ ...error.toJSON(), request_id: requestId }, { status: error.status });
+    const { retryAfterMs } = error.details;
+    const seconds = Math.max(1, typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1000) : 1);
+    return Response.json(
+      { ...error.toJSON(), request_id: requestId },
+      {
+        status: error.status,
+        headers: error.status === 429 || error.status === 503 ? { 'retry-after': String(seconds) } : {},
+      },
+    );
   }
   const encoded = encodeError(error, { plane, requestId });
   return new Response(JSON.stringify(encoded.body), { status: encoded.status, headers: { ...encoded.headers } });

@@ -1,37 +1,106 @@
-/** Request bodies: read up to a limit, then parsed. */
+/** Request bodies: read within the limits, then parsed. */
+import { isUtf8 } from 'node:buffer';
 import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import { parseJson } from '@loopwright/wires/sagemaker';
 import type { Context } from 'hono';
+import type { Sender } from '../auth/signature.js';
+import type { Admission } from '../limits/admission.js';
+import { checkJsonShape } from '../limits/json-shape.js';
 import type { RouteEnv } from './context.js';
 
-/** Bytes of a request body at most. The Python SDK splits batches at 10 MB. */
-export const maxBodyBytes: number = 64 * 1024 * 1024;
-
-/** @throws `payload_too_large`; `invalid_argument` for what is no JSON */
+/** @throws `payload_too_large`; `invalid_argument` for what is no JSON, or beyond its limits; what reading throws */
 export async function readJson(c: Context<RouteEnv>): Promise<unknown> {
-  return parseJson(Buffer.from(await readBody(c)).toString('utf8'));
+  const bytes = await readBody(c);
+  if (!isUtf8(bytes)) throw complaint({ field: 'body', expected: 'UTF-8', got: `${bytes.length} bytes that are not` });
+  checkJsonShape(bytes, c.var.admission.limits);
+  return parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
 }
 
-/** The body as it came; read once, whoever asks first. @throws `payload_too_large` before more than the limit is in memory */
-export async function readBody(c: Context<RouteEnv>): Promise<Uint8Array> {
-  const body = c.get('body') ?? (await readBytes(c.req.raw));
+/**
+ * The body as it came; read once, whoever asks first.
+ * @throws `payload_too_large` before more than the limit is in memory; `limit_exceeded` without room for it; `request_timeout` and
+ * `cancelled` when it does not come to its end
+ */
+export async function readBody(c: Context<RouteEnv>, sender: Sender = 'proven'): Promise<Uint8Array> {
+  const body = c.var.body ?? (await readBytes(c, sender));
   c.set('body', body);
   return body;
 }
 
-async function readBytes(request: Request): Promise<Uint8Array> {
-  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-  if (request.body === null) return new Uint8Array(0);
+async function readBytes(c: Context<RouteEnv>, sender: Sender): Promise<Uint8Array> {
+  const { raw } = c.req;
+  const { admission } = c.var;
+  const { bodyBytes, signedBodyBytes } = admission.limits;
+  const limit = sender === 'proven' ? bodyBytes : Math.min(bodyBytes, signedBodyBytes);
+  const declared = raw.headers.get('content-length');
+  if (Number(declared ?? 0) > limit) throw tooLarge(limit, sender);
+  if (raw.body === null) return new Uint8Array(0);
+  const share = await admission.room(sender, declared === null ? limit : Number(declared), raw.signal);
+  c.set('share', share);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body) {
-    size += chunk.byteLength;
-    if (size > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    chunks.push(chunk);
+  const reader = raw.body.getReader();
+  try {
+    for (;;) {
+      const chunk = await nextChunk(reader, admission, size);
+      if (chunk === undefined) break;
+      size += chunk.byteLength;
+      if (size > limit) throw tooLarge(limit, sender);
+      chunks.push(chunk);
+    }
+  } finally {
+    reader.releaseLock();
   }
-  return Buffer.concat(chunks);
+  share.shrink(size);
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
 }
 
-function tooLarge(limit: number): LoopwrightError {
-  return complaint({ code: 'payload_too_large', field: 'body', expected: `at most ${limit} bytes`, got: 'more' });
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+/** Undefined at the end. */
+async function nextChunk(reader: Reader, admission: Admission, sizeSoFar: number): Promise<Uint8Array | undefined> {
+  const { clock, limits } = admission;
+  const { bodyIdleMs } = limits;
+  let cancelTimer: () => void = () => {};
+  const silence = new Promise<never>((_, reject) => {
+    cancelTimer = clock.after(bodyIdleMs, () =>
+      reject(
+        complaint({
+          code: 'request_timeout',
+          field: 'body',
+          expected: `a byte every ${bodyIdleMs / 1000} s`,
+          got: `none after ${sizeSoFar} bytes`,
+        }),
+      ),
+    );
+  });
+  try {
+    const { done, value } = await Promise.race([
+      reader.read().catch((cause: unknown) => broken(sizeSoFar, cause)),
+      silence,
+    ]);
+    return done ? undefined : value;
+  } finally {
+    cancelTimer();
+  }
+}
+
+function broken(size: number, cause: unknown): never {
+  throw complaint({
+    code: 'cancelled',
+    field: 'body',
+    expected: 'a whole body',
+    got: `${size} bytes, before the client went away`,
+    cause,
+  });
+}
+
+function tooLarge(limit: number, sender: Sender): LoopwrightError {
+  return complaint({
+    code: 'payload_too_large',
+    field: 'body',
+    expected: `at most ${limit} bytes`,
+    got: 'more',
+    ...(sender === 'proven' ? {} : { remedy: 'split the batch, or sign the hash of the body (X-Amz-Content-SHA256)' }),
+  });
 }

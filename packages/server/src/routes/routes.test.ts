@@ -95,6 +95,17 @@ describe('bodies', () => {
     });
   });
 
+  it.each([
+    ['nested too deep', `{"operationConfig":${'['.repeat(65)}`, 'nested 64 deep'],
+    ['of too many parts', `[${'{},'.repeat(1_000_000)}{}]`, '1000000 objects'],
+    ['in another encoding', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'UTF-8'],
+  ])('%s are refused before they are parsed', async (_, body, expected) => {
+    const server = await opened();
+    const answer = await server.request('POST', '/v1/training-sessions/s/operations', body);
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_argument', details: { field: 'body' } } });
+    expect(JSON.stringify(answer.body)).toContain(expected);
+  });
+
   it('that are no JSON are refused without quoting them', async () => {
     const server = await opened();
     const answer = await server.request('POST', '/v1/training-sessions/s/operations', '{"secret prompt');

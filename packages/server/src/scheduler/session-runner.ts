@@ -101,6 +101,11 @@ export class SessionRunner {
     this.#takeTurns();
   }
 
+  /** Operations that have not ended. */
+  get openCount(): number {
+    return this.#training.size + this.#sampling.length + this.#running.count('sampling');
+  }
+
   /** What ran when. */
   trace(): readonly TraceEntry[] {
     return this.#running.trace.entries();

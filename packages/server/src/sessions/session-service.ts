@@ -32,6 +32,8 @@ import type { Page, SessionFilter, SessionRepository } from './session-repositor
 export interface SessionLimits {
   readonly maxLiveSessions: number;
   readonly samplingConcurrency: number;
+  /** Operations of a session that have not ended, at most. */
+  readonly maxOpenOperations: number;
   readonly stopGraceMs: number;
   /** Engine time that is done again after a crash, at most; null takes no snapshots. */
   readonly maxRedoMs: number | null;
@@ -167,6 +169,7 @@ export class SessionService {
   ): Promise<OperationRecord> {
     const { models, tools } = this.#options;
     const session = await this.session(name);
+    this.#checkOpen(session);
     try {
       checkAgainstModel(operation, await models.card(session.spec.baseModel));
       const resolved = await resolveTraining(session, operation, tools.registry);
@@ -198,6 +201,7 @@ export class SessionService {
   ): Promise<OperationRecord> {
     const { models, tools, drawSeed } = this.#options;
     const session = await this.session(name);
+    this.#checkOpen(session);
     const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
     const submission = clientToken === undefined ? {} : { clientToken, requestHash: requestHash(request) };
@@ -323,6 +327,15 @@ export class SessionService {
     const runner = new SessionRunner({ session, tools, sessions, engines, logger, limits });
     this.#runners.set(session.id, runner);
     return runner;
+  }
+
+  /** @throws `limit_exceeded`: what waits takes memory, and whoever submits faster than engines work would take all of it */
+  #checkOpen(session: SessionRecord): void {
+    const limit = this.#options.limits.maxOpenOperations;
+    const open = this.#runners.get(session.id)?.openCount ?? 0;
+    if (open < limit) return;
+    const expected = `at most ${limit} operations of a session that have not ended`;
+    throw complaint({ code: 'limit_exceeded', field: 'session', expected, got: String(open) });
   }
 
   #background(work: Promise<void>, session: string): void {

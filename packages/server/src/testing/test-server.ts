@@ -93,7 +93,9 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
     const answer = await service.app.request(path, {
       method,
       headers: { 'content-type': 'application/json', ...extra },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body) }),
     });
     const text = await answer.text();
     return { status: answer.status, headers: answer.headers, body: text === '' ? {} : (JSON.parse(text) as Body) }; // true: every answer is an object

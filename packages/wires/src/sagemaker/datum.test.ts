@@ -154,6 +154,15 @@ test('a body that is not JSON is refused without quoting it', () => {
   expect(error.message).not.toContain('secret');
 });
 
+test('a long body that is not JSON is refused in one pass, and words in strings stay as they are', () => {
+  const started = performance.now();
+  refusal(() => parseJson('"\\"'.repeat(1_000_000)));
+  expect(performance.now() - started).toBeLessThan(5_000); // a pattern for strings took hours
+  expect(parseJson('{"NaN \\" NaN": [NaN, "-Infinity", -Infinity]}')).toEqual({
+    'NaN " NaN': [null, '-Infinity', null],
+  });
+});
+
 test('several chunks are one sequence', () => {
   const chunks = [
     { type: 'encoded_text', tokens: [5] },

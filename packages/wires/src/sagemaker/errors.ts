@@ -19,6 +19,8 @@ const missing = { runtime: ['ResourceNotFoundException', 404], control: ['Resour
 const conflict = { runtime: ['ConflictException', 409], control: ['ConflictException', 400] } as const;
 const denied = { runtime: ['AccessDeniedException', 403], control: ['AccessDeniedException', 403] } as const;
 const throttled = { runtime: ['ThrottlingException', 429], control: ['ThrottlingException', 429] } as const;
+const slow = { runtime: ['RequestTimeoutException', 408], control: ['RequestTimeoutException', 408] } as const;
+const closing = { runtime: ['ServiceUnavailable', 503], control: ['ServiceUnavailable', 503] } as const;
 const fault = { runtime: ['InternalServerException', 500], control: ['InternalFailure', 500] } as const;
 /** Faults that a client of the API must not repeat: a name and a status that it does not retry. */
 const noSpace = {
@@ -52,6 +54,8 @@ const exceptions = {
   payload_too_large: { runtime: ['ValidationException', 413], control: ['ValidationException', 413] },
   limit_exceeded: throttled,
   quota_exceeded: { runtime: ['ResourceLimitExceeded', 400], control: ['ResourceLimitExceeded', 400] },
+  request_timeout: slow,
+  shutting_down: closing,
   internal: fault,
   engine_failed: fault,
   out_of_memory: noSpace,
@@ -79,7 +83,7 @@ export interface EncodedError {
 
 /**
  * An error as a response. Beside what the API promises, the body carries `code`, `details` and `request_id`, from which our client
- * rebuilds the same error. `details.retryAfterMs` of throttling becomes `Retry-After` (1 s when it is not given).
+ * rebuilds the same error. `details.retryAfterMs` of throttling and closing becomes `Retry-After` (1 s when it is not given).
  */
 export function encodeError(
   cause: unknown,
@@ -98,7 +102,7 @@ export function encodeError(
       'content-type': plane === 'control' ? controlContentType : 'application/json',
       [headers.errorType]: type,
       ...(id === undefined ? {} : { [headers.requestId]: id }),
-      ...(status === 429 ? { 'retry-after': String(Math.max(1, seconds)) } : {}),
+      ...(status === 429 || status === 503 ? { 'retry-after': String(Math.max(1, seconds)) } : {}),
     },
     body: {
       __type: type,

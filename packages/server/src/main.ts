@@ -124,7 +124,10 @@ export interface RunningServer extends AsyncDisposable {
   versionDirectory(modelPackageArn: string): Promise<string>;
   /** Removes expired versions and idle sessions now; also done from time to time. */
   sweep(): Promise<void>;
-  /** Answers what is held, lets go of sessions (the next server takes them up) and ends the engines. Closing twice is harmless. */
+  /**
+   * Refuses new requests with `shutting_down`, answers what is held, lets go of sessions (the next server takes them up) and ends the
+   * engines: within `stopGraceMs` and 5 s, as a rule. Closing twice is harmless.
+   */
   close(): Promise<void>;
 }
 
@@ -163,6 +166,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     [Symbol.asyncDispose]: close,
   };
 }
+
+/** How long a closing server waits for requests that are being answered. */
+const lastAnswersMs = 2000;
 
 /** A server without its socket. */
 export interface OpenService {
@@ -268,8 +274,10 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     });
     const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });
     const close = once(async () => {
+      admission.close();
       await sweeper.stop();
       await service.close();
+      await admission.emptied(lastAnswersMs);
       await engines.close();
       await opened.destroy();
       lock.release();

@@ -110,6 +110,12 @@ function buildProgram(context: CommandContext): Command {
       0,
     )
     .option('--lifetime <minutes>', 'a session expires at this age; 0 lets it live', wholeNumber(0, 10_000_000), 0)
+    .option(
+      '--shutdown-seconds <n>',
+      'it has ended by then after Ctrl-C or SIGTERM; a second one ends it at once',
+      wholeNumber(1, 3600),
+      20,
+    )
     .option('--max-body <size>', 'of a request (default: 64 MiB); docs/guides/limits.md has all limits', memorySize)
     .option('--max-requests <n>', 'at once, held ones included (default: 2048)', wholeNumber(1, 100_000))
     .addOption(new Option('--log-level <level>', 'JSON lines on the standard error').choices(logLevels).default('warn'))

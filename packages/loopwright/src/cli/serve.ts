@@ -32,6 +32,7 @@ export interface ServeOptions {
   readonly idleTimeout: number;
   /** Minutes; 0 for no end. */
   readonly lifetime: number;
+  readonly shutdownSeconds: number;
   /** Bytes. */
   readonly maxBody?: number;
   readonly maxRequests?: number;
@@ -72,6 +73,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     maxLiveSessions: maxSessions,
     idleTimeoutMs: orNever(idleTimeout),
     lifetimeMs: orNever(lifetime),
+    stopGraceMs: Math.min(10_000, options.shutdownSeconds * 500),
     limits: {
       ...(options.maxBody === undefined ? {} : { bodyBytes: options.maxBody }),
       ...(options.maxRequests === undefined ? {} : { requests: options.maxRequests }),
@@ -91,6 +93,12 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
   ]);
   await aborted(interrupt.signal);
   exitWith(exitCodes.interrupted);
+  // What was accepted is durable, so that nothing is lost by an end at once; a native computation that hangs must not hold it up.
+  const hurry = () => {
+    console.note(`Not closed within ${options.shutdownSeconds} s: ended at once.`);
+    process.exit(exitCodes.interrupted);
+  };
+  setTimeout(hurry, options.shutdownSeconds * 1000).unref();
 }
 
 function orNever(minutes: number): number | null {

@@ -4,6 +4,7 @@ import { loadModelTokenizer } from '@loopwright/engine';
 import { LoopwrightError, type SampleResult, samplingRanges, type VersionId } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import type { ChatRequest } from '@loopwright/wires/openai';
+import { shuttingDown } from '../limits/admission.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { OperationView, SessionService } from '../sessions/session-service.js';
@@ -73,7 +74,8 @@ export class ChatService {
    * Waits for the result. An abort cancels the operation.
    *
    * @param onWait called while nothing has happened for `everyMs`
-   * @throws what the operation failed of; `cancelled`
+   * @param isClosing true once the server lets go of what it waits for
+   * @throws what the operation failed of; `cancelled`, `shutting_down`
    */
   async result(
     session: string,
@@ -82,7 +84,13 @@ export class ChatService {
       signal,
       everyMs,
       onWait,
-    }: { readonly signal: AbortSignal; readonly everyMs: number; readonly onWait?: (view: OperationView) => void },
+      isClosing,
+    }: {
+      readonly signal: AbortSignal;
+      readonly everyMs: number;
+      readonly onWait?: (view: OperationView) => void;
+      readonly isClosing: () => boolean;
+    },
   ): Promise<SampleResult> {
     for (;;) {
       const view = await this.#service.operation(session, id, { kind: 'sampling', waitMs: everyMs, signal });
@@ -94,8 +102,10 @@ export class ChatService {
           throw view.error;
         case 'Pending':
         case 'InProgress':
-          if (signal.aborted) {
+          if (signal.aborted || isClosing()) {
+            // Nobody can ask for it again: it must not run, and be billed, in the next process.
             await this.#service.cancel(session, id, 'sampling');
+            if (!signal.aborted) throw shuttingDown();
             throw new LoopwrightError({ code: 'cancelled', message: 'chat: the caller has gone' });
           }
           onWait?.(view);

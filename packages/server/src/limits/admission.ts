@@ -49,6 +49,10 @@ export class Admission {
     return (sender === 'proven' ? this.#proven : this.#unproven).take(bytes, signal);
   }
 
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
   /** From now on no request is let in. */
   close(): void {
     this.#closed = true;
@@ -71,7 +75,7 @@ function tooMany(limit: number): LoopwrightError {
   return complaint({ code: 'limit_exceeded', field: 'requests', expected: `at most ${limit} at once`, got: 'more' });
 }
 
-function shuttingDown(): LoopwrightError {
+export function shuttingDown(): LoopwrightError {
   return complaint({
     code: 'shutting_down',
     field: 'server',

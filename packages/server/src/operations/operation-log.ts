@@ -76,6 +76,7 @@ export class OperationLog {
   readonly #blobs: BlobStore;
   readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<() => void>>();
+  #holdsNobody = false;
 
   constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
     this.#database = database;
@@ -298,7 +299,7 @@ export class OperationLog {
 
   /** Resolves when the operation has ended, the time is over or the signal fires; whichever is first. */
   async whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<void> {
-    if (record.endedAtMs !== null || waitMs <= 0 || signal?.aborted === true) return;
+    if (record.endedAtMs !== null || waitMs <= 0 || signal?.aborted === true || this.#holdsNobody) return;
     await new Promise<void>((resolve) => {
       const waiters = this.#waiters.get(record.id) ?? new Set();
       this.#waiters.set(record.id, waiters);
@@ -315,8 +316,9 @@ export class OperationLog {
     });
   }
 
-  /** Lets every held request go, when the server closes. */
+  /** Lets every held request go and holds no further one, when the server closes. */
   wakeAll(): void {
+    this.#holdsNobody = true;
     for (const id of [...this.#waiters.keys()]) this.#wake(id);
   }
 

@@ -39,7 +39,8 @@ async function answer(
   const { record, promptTokens, newText } = await chats.submit(session, request, options);
   c.var.ids.operationId = record.id;
   const { signal } = c.req.raw;
-  const { sequences } = await chats.result(session, record, { signal, everyMs: aliveEveryMs });
+  const isClosing = () => c.var.admission.isClosed;
+  const { sequences } = await chats.result(session, record, { signal, everyMs: aliveEveryMs, isClosing });
   const choices = sequences.map(({ tokens, stopReason }) => ({
     text: newText().finish(tokens),
     finishReason: stopReason,
@@ -72,6 +73,7 @@ async function streamed(
       const { sequences } = await chats.result(session, accepted.record, {
         signal: gone.signal,
         everyMs: aliveEveryMs,
+        isClosing: () => c.var.admission.isClosed,
         onWait: () => writer.alive(),
       });
       writer.end(sequences, request.includeUsage);

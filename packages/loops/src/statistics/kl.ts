@@ -6,6 +6,9 @@
  */
 import { complaint } from '@loopwright/protocol';
 
+/** By name, as options take them. */
+export type KlEstimator = 'k1' | 'k2' | 'k3';
+
 /** k1 = d: unbiased, of high variance, may be negative. */
 export function klK1(logprobs: ArrayLike<number>, referenceLogprobs: ArrayLike<number>): number[] {
   return differences(logprobs, referenceLogprobs);
@@ -20,6 +23,31 @@ export function klK2(logprobs: ArrayLike<number>, referenceLogprobs: ArrayLike<n
 export function klK3(logprobs: ArrayLike<number>, referenceLogprobs: ArrayLike<number>): number[] {
   return differences(logprobs, referenceLogprobs).map(k3);
 }
+
+/** The estimate of that name. */
+export function klEstimate(
+  estimator: KlEstimator,
+  logprobs: ArrayLike<number>,
+  referenceLogprobs: ArrayLike<number>,
+): number[] {
+  return estimates[estimator](logprobs, referenceLogprobs);
+}
+
+/** Its derivative by `logprobs`: 1, d and 1 − e^(−d). */
+export function klSlope(
+  estimator: KlEstimator,
+  logprobs: ArrayLike<number>,
+  referenceLogprobs: ArrayLike<number>,
+): number[] {
+  return differences(logprobs, referenceLogprobs).map(slopes[estimator]);
+}
+
+const estimates = { k1: klK1, k2: klK2, k3: klK3 } as const satisfies Record<KlEstimator, unknown>;
+
+const slopes = { k1: () => 1, k2: (d) => d, k3: (d) => -Math.expm1(-d) } as const satisfies Record<
+  KlEstimator,
+  (d: number) => number
+>;
 
 /** e^(−d) − 1 + d; below |d| = 1e-3 by its series, where expm1(−d) + d loses digits to cancellation. */
 function k3(d: number): number {

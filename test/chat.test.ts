@@ -144,7 +144,8 @@ test('a saved version answers where it is named', async () => {
 });
 
 test('what is wrong is refused before anything is answered', async () => {
-  const refused = await post({ ...chat, tools: [{}] }, { route: 'sample-with-response-stream' });
+  const tools = [{ type: 'function', function: { name: 'add' } }];
+  const refused = await post({ ...chat, tools }, { route: 'sample-with-response-stream' });
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({ code: 'invalid_argument', details: { field: 'body.tools' } });
   const long = await post({ messages: [{ role: 'user', content: '1+'.repeat(5000) }] });

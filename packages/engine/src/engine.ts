@@ -84,7 +84,15 @@ export interface CallOptions {
  * A token of a sample, as it is drawn. Positions count from 0 and come in order; a request that is taken up by another engine begins
  * again at 0, with the same tokens.
  */
-export type OnToken = (token: { readonly sample: number; readonly position: number; readonly id: number }) => void;
+export type OnToken = (token: DrawnToken) => void;
+
+export interface DrawnToken {
+  readonly sample: number;
+  readonly position: number;
+  readonly id: number;
+  /** At temperature 1 without truncation, as in the result. */
+  readonly logprob: number;
+}
 
 /** Files written by a save, relative to the directory that was given. All are complete and fsynced when the call returns. */
 export interface SavedFiles {

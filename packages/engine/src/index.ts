@@ -2,6 +2,7 @@
 export { type Device, deviceFacts, devices, devicesOn, requireDeviceName } from './devices.js';
 export type {
   CallOptions,
+  DrawnToken,
   Engine,
   ExecutionPlan,
   LogprobsRequest,

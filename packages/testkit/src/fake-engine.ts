@@ -292,7 +292,7 @@ export class FakeEngine implements Engine {
         );
         const logprobs = Float32Array.from(tokens, (token, position) => logprob(weights, token, position));
         tokens.forEach((id, position) => {
-          options.onToken?.({ sample, position, id });
+          options.onToken?.({ sample, position, id, logprob: logprobs[position]! });
         });
         return { tokens, logprobs, stopReason: 'length' as const };
       });

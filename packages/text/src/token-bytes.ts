@@ -35,3 +35,27 @@ const characterOfByte: ReadonlyMap<number, string> = new Map(
 export function tokenOfBytes(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => characterOfByte.get(byte)!).join(''); // The table has all 256.
 }
+
+/** Runs of `<0xE4>` tokens as their text: the library drops a byte-order mark and joins broken bytes differently. */
+export function joinByteTokens(tokens: readonly string[]): string[] {
+  const joined: string[] = [];
+  let bytes: number[] = [];
+  const flush = (): void => {
+    if (bytes.length === 0) return;
+    try {
+      joined.push(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
+    } catch {
+      joined.push('\ufffd'.repeat(bytes.length)); // as the reference: one for each byte of a broken run
+    }
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const hex = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
+    if (hex === undefined) {
+      flush();
+      joined.push(token);
+    } else bytes.push(Number.parseInt(hex, 16));
+  }
+  flush();
+  return joined;
+}

@@ -5,9 +5,10 @@ import { byteStreamDecoder, type StreamDecoder, windowStreamDecoder } from './st
 import { ChatTemplate } from './template/chat-template.js';
 import { type MarkedText, type MarkTargets, renderMarked } from './template/content-marks.js';
 import { type ChatMessage, jsonValue, normalizeMessages, wellFormed } from './template/messages.js';
-import { bytesOfToken } from './token-bytes.js';
+import { bytesOfToken, joinByteTokens } from './token-bytes.js';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerSources } from './tokenizer-files.js';
 import { createLibraryTokenizer, type LibraryTokenizer } from './tokenizers-library.js';
+import { type TurnFormat, turnFormatOf } from './turns/turn-format.js';
 
 export interface EncodeOptions {
   /** Add what the model's post-processor puts around a text, such as a beginning-of-sequence token; default false. */
@@ -51,6 +52,12 @@ export interface Tokenizer {
   /** Ids that end a generation. */
   readonly eosTokenIds: readonly number[];
   readonly hasChatTemplate: boolean;
+  /** Which marks the turns have that the model writes: for `turnParser`. */
+  readonly turnFormat: TurnFormat;
+  /** The text of a control token; undefined for every other id. */
+  controlToken(id: number): string | undefined;
+  /** The bytes that a token adds to a text, control tokens and parts of characters included; none for ids without a token. */
+  tokenBytes(id: number): Uint8Array;
   /**
    * Ids of `text`; [] for ''. Lone surrogates count as U+FFFD, and bytes without a token are dropped, as in the
    * reference. Control tokens are those marked special; others that were added to the vocabulary are always read.
@@ -107,6 +114,7 @@ class ModelTokenizer implements Tokenizer {
   readonly vocabSize: number;
   readonly eosTokenIds: readonly number[];
   readonly hasChatTemplate: boolean;
+  readonly turnFormat: TurnFormat;
   readonly #library: LibraryTokenizer;
   readonly #files: TokenizerFiles;
   readonly #textById = new Map<number, string>();
@@ -137,6 +145,7 @@ class ModelTokenizer implements Tokenizer {
     this.#byteLevel = decoders.length === 1 && decoders[0] === 'ByteLevel';
     this.#byteFallback = decoders.includes('ByteFallback');
     this.hasChatTemplate = chatTemplate !== undefined;
+    this.turnFormat = turnFormatOf(chatTemplate);
     this.#template =
       chatTemplate === undefined ? undefined : new ChatTemplate({ source: chatTemplate, specialTokens, now });
   }
@@ -178,6 +187,16 @@ class ModelTokenizer implements Tokenizer {
     if (!this.#byteLevel) return windowStreamDecoder((ids) => this.decode(ids, options));
     const nothing = new Uint8Array(0);
     return byteStreamDecoder((id) => (skipSpecialTokens && this.#specialIds.has(id) ? nothing : this.#bytes(id)));
+  }
+
+  controlToken(id: number): string | undefined {
+    return this.#specialIds.has(id) ? this.#textById.get(id) : undefined;
+  }
+
+  tokenBytes(id: number): Uint8Array {
+    return this.#byteLevel
+      ? this.#bytes(id)
+      : new TextEncoder().encode(this.decode([id], { skipSpecialTokens: false }));
   }
 
   renderChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): string {
@@ -357,30 +376,6 @@ function decoderTypes(decoder: unknown): string[] {
   const { type, decoders } = decoder as { readonly type?: unknown; readonly decoders?: unknown }; // true: any object may be read so
   if (type === 'Sequence') return Array.isArray(decoders) ? decoders.flatMap(decoderTypes) : [];
   return typeof type === 'string' ? [type] : [];
-}
-
-/** Runs of `<0xE4>` tokens as their text: the library drops a byte-order mark and joins broken bytes differently. */
-function joinByteTokens(tokens: readonly string[]): string[] {
-  const joined: string[] = [];
-  let bytes: number[] = [];
-  const flush = (): void => {
-    if (bytes.length === 0) return;
-    try {
-      joined.push(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes)));
-    } catch {
-      joined.push('\ufffd'.repeat(bytes.length)); // as the reference: one for each byte of a broken run
-    }
-    bytes = [];
-  };
-  for (const token of tokens) {
-    const hex = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
-    if (hex === undefined) {
-      flush();
-      joined.push(token);
-    } else bytes.push(Number.parseInt(hex, 16));
-  }
-  flush();
-  return joined;
 }
 
 function unstableTurn(turn: number): LoopwrightError {

@@ -11,6 +11,11 @@ export class UntilStop {
     this.#stops = stops;
   }
 
+  /** Whether a stop string was met. */
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
   /** What can be shown now. Empty once a stop string was met. */
   push(piece: string): string {
     if (this.#stopped) return '';
@@ -35,7 +40,7 @@ export class UntilStop {
 }
 
 /** Characters at the end of `text` that are the beginning of `stop`. */
-function overlap(text: string, stop: string): number {
+export function overlap(text: string, stop: string): number {
   for (let length = Math.min(text.length, stop.length - 1); length > 0; length--)
     if (stop.startsWith(text.slice(text.length - length))) return length;
   return 0;

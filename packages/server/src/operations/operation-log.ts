@@ -9,6 +9,7 @@ import {
   LoopwrightError,
   type Operation,
   type OperationStatus,
+  type TokenUsage,
   type VersionId,
 } from '@loopwright/protocol';
 import type { Transaction } from 'kysely';
@@ -46,7 +47,8 @@ export interface Accepted {
 /** How an operation ended. */
 export type Ending =
   | { readonly status: 'Completed'; readonly done: AnyResult }
-  | { readonly status: 'Failed' | 'Skipped'; readonly error: LoopwrightError };
+  /** `usage` of an answer that was cancelled while its tokens were being handed over; other failures cost nothing. */
+  | { readonly status: 'Failed' | 'Skipped'; readonly error: LoopwrightError; readonly usage?: TokenUsage };
 
 /** Changes of the session that belong into the transaction of an ending. */
 export interface SessionEffects {
@@ -284,6 +286,8 @@ export class OperationLog {
       if (ending.status === 'Completed') {
         await charge(trx, { session, operation: record, usage: usageOf(ending.done), atMs: now });
         await alongside?.(trx);
+      } else if (ending.usage !== undefined) {
+        await charge(trx, { session, operation: record, usage: ending.usage, atMs: now });
       }
       await this.#applyEffects(trx, session.id, effects);
       return true;

@@ -3,21 +3,25 @@ import { randomUUID } from 'node:crypto';
 import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { WireName } from '@loopwright/wires';
 import { decodeUsageQuery, usagePath } from '@loopwright/wires/loopwright';
+import { encodeModel, encodeOpenAIError, isOpenAIPath, openaiPaths } from '@loopwright/wires/openai';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
 import type { Sender } from '../auth/signature.js';
-import { ChatService } from '../chat/chat-service.js';
+import { AnswerService } from '../chat/answer-service.js';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { Admission } from '../limits/admission.js';
 import type { ModelRegistry } from '../models/model-registry.js';
+import { ModelTargets } from '../openai/model-targets.js';
+import { ServingSessions } from '../sessions/serving-sessions.js';
 import { chatRoutes } from './chat.js';
 import type { App, RouteEnv } from './context.js';
 import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
+import { openaiRoutes } from './openai.js';
 import { readBody } from './read-body.js';
-import { runtimePlane } from './runtime-plane.js';
+import { arns, runtimePlane } from './runtime-plane.js';
 
 export interface AppOptions extends ControlPlaneOptions {
   readonly engines: EngineHost;
@@ -92,7 +96,18 @@ export function createApp(options: AppOptions): App {
     return c.json({ ...base, node: process.versions.node, engines: engines.states() });
   });
 
-  app.get('/v1/models', async (c) => {
+  const answers = new AnswerService({ service, models, isClosing: () => admission.isClosed });
+  const targets = new ModelTargets({
+    service,
+    serving: new ServingSessions(service),
+    registry: options.registry,
+    models,
+    workspaceId: options.workspaceId,
+    versionOfArn: (arn) => arns.toVersion(arn, 'body.model'),
+  });
+
+  // Cards of the base models, in a word of ours; and all that answers, as OpenAI's clients read it.
+  app.get(openaiPaths.models, async (c) => {
     const cards = await Promise.all(
       (await models.list()).map(async ({ id }) => {
         try {
@@ -103,7 +118,8 @@ export function createApp(options: AppOptions): App {
         }
       }),
     );
-    return c.json({ models: cards });
+    const data = (await targets.list()).map(encodeModel);
+    return c.json({ object: 'list', data, models: cards });
   });
 
   app.get(usagePath, async (c) => c.json({ usage: await service.usageSummary(decodeUsageQuery(c.req.query())) }));
@@ -113,8 +129,9 @@ export function createApp(options: AppOptions): App {
   if (wires.includes('sagemaker')) {
     controlPlane(app, options);
     runtimePlane(app, service);
-    chatRoutes(app, new ChatService({ service, models }));
+    chatRoutes(app, answers);
   }
+  if (wires.includes('openai')) openaiRoutes(app, { answers, targets });
   modelFiles(app, options.hub);
 
   app.notFound((c) => {
@@ -141,6 +158,10 @@ function planeOf(path: string): Plane | undefined {
 }
 
 function respond(error: LoopwrightError, path: string, requestId: string): Response {
+  if (isOpenAIPath(path)) {
+    const { status, headers: extra, body } = encodeOpenAIError(error, { requestId });
+    return new Response(JSON.stringify(body), { status, headers: { ...extra } });
+  }
   const plane = planeOf(path);
   if (plane === undefined) {
     const { retryAfterMs } = error.details;

@@ -1,9 +1,17 @@
 /** The operations of a session that run now: their start, their progress, and how they are asked to give up. */
 import type { CallOptions, OnToken } from '@loopwright/engine';
+import type { TokenUsage } from '@loopwright/protocol';
 import type { Clock } from '../clock.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { cancelled } from './endings.js';
 import { Trace } from './trace.js';
+
+/** Who wants the tokens of a sampling operation as they are drawn. */
+export interface TokenListener {
+  readonly onToken: OnToken;
+  /** Tokens of its prompt: part of what it used as soon as one was drawn. */
+  readonly prefillTokens: number;
+}
 
 export interface Running {
   readonly record: OperationRecord;
@@ -17,6 +25,8 @@ export interface Running {
   readonly timed: <T>(work: () => Promise<T>) => Promise<T>;
   /** Resolves when its ending is written, or it was let go. */
   readonly finished: Promise<void>;
+  /** What its listener was told so far; undefined without one, or before the first token. */
+  readonly told: () => TokenUsage | undefined;
   /** What the engine is called with. */
   readonly callOptions: CallOptions & { readonly signal: AbortSignal };
   /** To be called once, at the end. */
@@ -27,8 +37,7 @@ export class RunningOperations {
   readonly trace = new Trace();
   readonly #running = new Map<string, Running>();
   readonly #clock: Clock;
-  /** Who wants the tokens of an operation as they are drawn. */
-  readonly #listeners = new WeakMap<OperationRecord, OnToken>();
+  readonly #listeners = new WeakMap<OperationRecord, TokenListener>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -43,8 +52,8 @@ export class RunningOperations {
   }
 
   /** Tells the tokens of a sampling operation that has not begun. */
-  listen(record: OperationRecord, onToken: OnToken): void {
-    this.#listeners.set(record, onToken);
+  listen(record: OperationRecord, listener: TokenListener): void {
+    this.#listeners.set(record, listener);
   }
 
   begin(record: OperationRecord): Running {
@@ -54,7 +63,8 @@ export class RunningOperations {
     const order = record.kind === 'training' ? { sequenceNumber: record.sequenceNumber } : {};
     const entry = this.trace.start({ operationId, kind, type, ...order, startedAtMs });
     const abort = new AbortController();
-    const onToken = this.#listeners.get(record);
+    const listener = this.#listeners.get(record);
+    const counted = listener === undefined ? undefined : countTokens(listener);
     let markFinished: () => void = () => {};
     const finished = new Promise<void>((resolve) => {
       markFinished = resolve;
@@ -74,13 +84,14 @@ export class RunningOperations {
         }
       },
       finished,
+      told: () => counted?.told(),
       callOptions: {
         signal: abort.signal,
         onProgress: (done) => {
           running.done = done;
           entry.slice(clock.now(), done);
         },
-        ...(onToken === undefined ? {} : { onToken }),
+        ...(counted === undefined ? {} : { onToken: counted.onToken }),
       },
       close: () => {
         this.#running.delete(operationId);
@@ -104,4 +115,23 @@ export class RunningOperations {
     await Promise.race([Promise.all(running.map(({ finished }) => finished)), patience]);
     cancelTimer();
   }
+}
+
+/** Counts what a listener is told. An operation that is begun again draws the same tokens, which count once. */
+function countTokens({ onToken, prefillTokens }: TokenListener): {
+  readonly onToken: OnToken;
+  readonly told: () => TokenUsage | undefined;
+} {
+  const lengths = new Map<number, number>();
+  return {
+    onToken: (token) => {
+      lengths.set(token.sample, Math.max(lengths.get(token.sample) ?? 0, token.position + 1));
+      onToken(token);
+    },
+    told: () => {
+      if (lengths.size === 0) return undefined;
+      const sampleTokens = [...lengths.values()].reduce((sum, length) => sum + length, 0);
+      return { prefillTokens, sampleTokens, trainingTokens: 0 };
+    },
+  };
 }

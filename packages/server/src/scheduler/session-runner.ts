@@ -2,7 +2,7 @@
  * Drives one session: training operations strictly in order and one at a time, sampling operations beside them; what the end of an
  * engine took down is run again on its successor.
  */
-import type { Engine, OnToken } from '@loopwright/engine';
+import type { Engine } from '@loopwright/engine';
 import { asLoopwrightError, type LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { EngineHost } from '../engines/engine-host.js';
@@ -19,7 +19,7 @@ import { type ExecutionTools, executeSampling, executeTraining } from './execute
 import { GapWatch } from './gap-watch.js';
 import { openNeighbours, type Progress, trainingWait } from './progress.js';
 import { redoKind } from './rebuild-plan.js';
-import { type Running, RunningOperations } from './running-operations.js';
+import { type Running, RunningOperations, type TokenListener } from './running-operations.js';
 import type { TraceEntry } from './trace.js';
 import { type Outcome, skipOpen, writeEnding } from './write-ending.js';
 
@@ -80,10 +80,10 @@ export class SessionRunner {
     return this.#starting;
   }
 
-  /** Hands over an accepted operation; `onToken` is told the tokens of a sampling one. */
-  add(record: OperationRecord, onToken?: OnToken): void {
+  /** Hands over an accepted operation; a listener is told the tokens of a sampling one. */
+  add(record: OperationRecord, listener?: TokenListener): void {
     if (this.#isOver() || record.endedAtMs !== null) return;
-    if (onToken !== undefined) this.#running.listen(record, onToken);
+    if (listener !== undefined) this.#running.listen(record, listener);
     if (record.kind === 'training') {
       const { sequenceNumber } = record;
       if (sequenceNumber >= this.#next && !this.#training.has(sequenceNumber))
@@ -353,7 +353,7 @@ export class SessionRunner {
     return attempt({ running, residence: this.#residence, isSuspended: () => this.#suspended, engine, work });
   }
 
-  #write({ record, startedAtMs, engineMs }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
+  #write({ record, startedAtMs, engineMs, told }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
     const { tools, logger } = this.#options;
     const { log, clock } = tools;
     const isOver = () => this.#isOver();
@@ -361,7 +361,19 @@ export class SessionRunner {
       if (record.kind === 'training') this.#residence.distrust();
     };
     const session = this.#session;
-    return writeEnding({ session, record, startedAtMs, engineMs, outcome, log, clock, logger, isOver, onLostResult });
+    return writeEnding({
+      session,
+      record,
+      startedAtMs,
+      engineMs,
+      told: told(),
+      outcome,
+      log,
+      clock,
+      logger,
+      isOver,
+      onLostResult,
+    });
   }
 
   async #fail(error: LoopwrightError): Promise<void> {

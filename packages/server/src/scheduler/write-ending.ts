@@ -1,5 +1,5 @@
 /** Writing endings down: of what ran, whatever the disk says, and of what a session leaves open at its end. */
-import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
+import { asLoopwrightError, LoopwrightError, type TokenUsage } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Ending, OperationLog, SessionEffects } from '../operations/operation-log.js';
@@ -17,6 +17,8 @@ export interface WriteEnding {
   readonly record: OperationRecord;
   readonly startedAtMs: number;
   readonly engineMs: number | null;
+  /** What a listener was told of it; charged when it is cancelled. */
+  readonly told: TokenUsage | undefined;
   readonly outcome: Outcome;
   readonly log: OperationLog;
   readonly clock: Clock;
@@ -37,10 +39,10 @@ const retryMs = 1000;
  * @returns what the ending changed in the session; undefined when the session was let go meanwhile
  */
 export async function writeEnding(options: WriteEnding): Promise<SessionEffects | undefined> {
-  const { session, record, startedAtMs, engineMs, log, clock, logger, isOver, onLostResult } = options;
+  const { session, record, startedAtMs, engineMs, told, log, clock, logger, isOver, onLostResult } = options;
   let { outcome } = options;
   for (;;) {
-    const { ending, effects, alongside } = endingOf(record, session, outcome);
+    const { ending, effects, alongside } = endingOf(record, session, outcome, told);
     try {
       await log.finish({ session, record, ending, startedAtMs, engineMs, effects, ...(alongside && { alongside }) });
       logger.debug({ operation: record.id, type: record.type, status: ending.status }, 'operation ended');
@@ -68,10 +70,16 @@ interface EndingParts {
   readonly alongside?: Execution['alongside'];
 }
 
-function endingOf(record: OperationRecord, session: SessionRecord, outcome: Outcome): EndingParts {
+function endingOf(
+  record: OperationRecord,
+  session: SessionRecord,
+  outcome: Outcome,
+  told: TokenUsage | undefined,
+): EndingParts {
   if (LoopwrightError.isInstance(outcome)) {
     const effects = failureEffects(record, session.policy, outcome.code);
-    return { ending: { status: 'Failed', error: outcome }, effects };
+    const usage = outcome.code === 'cancelled' && told !== undefined ? { usage: told } : {};
+    return { ending: { status: 'Failed', error: outcome, ...usage }, effects };
   }
   const { done, effects: own, alongside } = outcome;
   const effects = record.kind === 'training' ? { ...own, nextSequenceNumber: record.sequenceNumber + 1 } : own;

@@ -52,6 +52,16 @@ export interface SessionRecord {
 /** States in which a session holds a place in the quota. */
 export const liveStatuses: readonly SessionStatus[] = ['Created', 'Scheduled', 'Running', 'Blocked', 'Stopping'];
 
+/**
+ * Names of sessions that the server makes for itself begin so, which no name of a caller does: they answer for base models and saved
+ * versions, train nothing, are in no list, and end with the server.
+ */
+export const servingPrefix = '~';
+
+export function isServing({ name }: Pick<SessionRecord, 'name'>): boolean {
+  return name.startsWith(servingPrefix);
+}
+
 /** States from which a session can be deleted. */
 export const deletableStatuses: readonly SessionStatus[] = ['Stopped', 'Failed', 'Expired', 'DeletionFailed'];
 

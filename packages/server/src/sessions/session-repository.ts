@@ -4,7 +4,7 @@ import { complaint, type LoopwrightError, type SessionStatus } from '@loopwright
 import type { Clock } from '../clock.js';
 import { discardBlobs } from '../store/garbage.js';
 import type { Database } from '../store/open-database.js';
-import { errorColumn, liveStatuses, type SessionRecord, sessionFromRow } from './session-record.js';
+import { errorColumn, liveStatuses, type SessionRecord, servingPrefix, sessionFromRow } from './session-record.js';
 
 export interface SessionFilter {
   readonly nameContains?: string;
@@ -158,13 +158,17 @@ export class SessionRepository {
     return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(sessionFromRow);
   }
 
-  /** Newest first. `after` is the `next` of the page before. @throws `invalid_argument` for another `after` */
+  /** Newest first; those that the server made for itself are left out. `after` is the `next` of the page before. @throws `invalid_argument` for another `after` */
   async list(
     workspaceId: string,
     filter: SessionFilter,
     { limit, after }: { readonly limit: number; readonly after?: string },
   ): Promise<Page<SessionRecord>> {
-    let query = this.#database.selectFrom('sessions').selectAll().where('workspace_id', '=', workspaceId);
+    let query = this.#database
+      .selectFrom('sessions')
+      .selectAll()
+      .where('workspace_id', '=', workspaceId)
+      .where('name', 'not like', `${servingPrefix}%`);
     const { nameContains, status, createdAfterMs, createdBeforeMs } = filter;
     if (nameContains !== undefined) query = query.where('name', 'like', `%${nameContains.replace(/[%_\\]/g, '')}%`);
     if (status !== undefined) query = query.where('status', '=', status);

@@ -26,7 +26,7 @@ import type { Database } from '../store/open-database.js';
 import { type AnyResult, sessionUsage } from '../usage/ledger.js';
 import { usageSummary } from '../usage/summary.js';
 import { whyExpired } from './expiry.js';
-import { deletableStatuses, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
+import { deletableStatuses, isServing, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
 import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
 
 export interface SessionLimits {
@@ -191,7 +191,8 @@ export class SessionService {
   }
 
   /**
-   * Accepts a sampling operation, or finds the one of the same token. Returns as soon as it is durable.
+   * Accepts a sampling operation, or finds the one of the same token. Returns as soon as it is durable. One that is listened to and then
+   * cancelled is charged for what it told.
    * @throws what the log, the registry and the model's limits refuse
    */
   async submitSampling(
@@ -206,7 +207,8 @@ export class SessionService {
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
     const submission = clientToken === undefined ? {} : { clientToken, requestHash: requestHash(request) };
     const { record, repeated } = await tools.log.accept({ session, ...resolved, ...submission });
-    if (!repeated) this.#runners.get(session.id)?.add(record, onToken);
+    const listener = onToken === undefined ? undefined : { onToken, prefillTokens: promptLength(request) };
+    if (!repeated) this.#runners.get(session.id)?.add(record, listener);
     return record;
   }
 
@@ -247,6 +249,10 @@ export class SessionService {
     const { sessions, tools } = this.#options;
     await tools.snapshots.tidy();
     for (const session of await sessions.withStatus(liveStatuses)) {
+      if (isServing(session)) {
+        await sessions.change(session.id, { from: liveStatuses, to: 'Deleting' });
+        continue;
+      }
       if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
       if (live === 'stop' || session.status === 'Stopping')
         this.#background(this.#runnerOf(session).end('Stopped'), session.name);
@@ -356,6 +362,10 @@ function usesNumberUp(error: unknown): boolean {
     'checkpoint_mismatch',
   ];
   return codes.includes(error.code);
+}
+
+function promptLength(request: SamplingRequest): number {
+  return request.type === 'load-weights' ? 0 : request.prompt.length;
 }
 
 function checkTraining(training: SessionTraining): void {

@@ -42,7 +42,7 @@ export interface Charge {
   readonly atMs: number;
 }
 
-/** Writes the row of a completed operation; free operations have none. */
+/** Writes the row of an operation that ended; free operations have none. */
 export async function charge(trx: Transaction<Tables>, { session, operation, usage, atMs }: Charge): Promise<void> {
   if (usage.prefillTokens + usage.sampleTokens + usage.trainingTokens === 0) return;
   await trx

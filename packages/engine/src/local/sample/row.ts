@@ -71,7 +71,7 @@ export class Row {
     this.cached++;
     this.newest = token;
     const { onToken, sampleIndex } = this.#options;
-    onToken?.({ sample: sampleIndex, position: this.tokens.length - 1, id: token });
+    onToken?.({ sample: sampleIndex, position: this.tokens.length - 1, id: token, logprob });
     if (this.#options.stopIds.has(token) || this.#meetsStopString(token)) this.stopReason = 'stop';
     else if (this.tokens.length >= this.#options.limit) this.stopReason = 'length';
   }

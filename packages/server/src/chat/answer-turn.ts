@@ -1,0 +1,147 @@
+/** One sampled answer as its tokens come: what is said in it, and the tokens themselves. */
+import { createHash } from 'node:crypto';
+import type { StopReason } from '@loopwright/protocol';
+import { type Tokenizer, type TurnEvent, type TurnParser, UntilStop } from '@loopwright/text';
+import type { AnswerToken, BrokenCall, ChatChoice, FinishReason, ToolCall } from '@loopwright/wires/openai';
+
+/** What is said, with calls that have their ids. */
+export type AnswerEvent =
+  | Exclude<TurnEvent, { type: 'tool-call' | 'broken-call' }>
+  | { readonly type: 'tool-call'; readonly index: number; readonly call: ToolCall }
+  | { readonly type: 'broken-call'; readonly call: BrokenCall };
+
+export interface AnswerTurnOptions {
+  readonly tokenizer: Tokenizer;
+  readonly parser: TurnParser;
+  /** Stop texts of the caller, which are no part of the answer. */
+  readonly stop: readonly string[];
+  /** What ids of calls are made of; unique for each answer. */
+  readonly callSeed: string;
+}
+
+/** A token that was drawn. */
+export interface Drawn {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+export class AnswerTurn {
+  readonly #options: AnswerTurnOptions;
+  readonly #decoder: ReturnType<Tokenizer['streamDecoder']>;
+  readonly #untilStop: UntilStop;
+  /** As they were drawn, the one that ended the turn included. */
+  readonly tokens: AnswerToken[] = [];
+  #calls = 0;
+  #stopped = false;
+
+  constructor(options: AnswerTurnOptions) {
+    this.#options = options;
+    this.#decoder = options.tokenizer.streamDecoder();
+    this.#untilStop = new UntilStop(options.stop);
+  }
+
+  /** Those of which log-probs are told: not what ends the turn. */
+  get shownTokens(): readonly AnswerToken[] {
+    return this.tokens.filter(({ id }) => !this.#isEnd(id));
+  }
+
+  /** What the token at a position adds; nothing for one that came before, as when an operation is begun again. */
+  push(position: number, { id, logprob }: Drawn): AnswerEvent[] {
+    if (position !== this.tokens.length) return [];
+    const { tokenizer } = this.#options;
+    const bytes = tokenizer.tokenBytes(id);
+    this.tokens.push({ id, logprob, text: tokenizer.decode([id], { skipSpecialTokens: false }), bytes });
+    if (this.#isEnd(id) || this.#stopped) return [];
+    const control = tokenizer.controlToken(id);
+    return this.#numbered(control === undefined ? this.#text(this.#decoder.push(id)) : this.#control(control));
+  }
+
+  /** The rest, given all tokens. */
+  finish({
+    tokens,
+    logprobs,
+    stopReason,
+  }: {
+    readonly tokens: ArrayLike<number>;
+    readonly logprobs: ArrayLike<number>;
+    readonly stopReason: StopReason;
+  }): { readonly events: readonly AnswerEvent[]; readonly finishReason: FinishReason } {
+    const events: AnswerEvent[] = [];
+    for (let position = this.tokens.length; position < tokens.length; position++)
+      events.push(...this.push(position, { id: tokens[position]!, logprob: logprobs[position]! }));
+    if (!this.#stopped) events.push(...this.#numbered(this.#text(this.#decoder.flush())));
+    const held = this.#stopped ? '' : this.#untilStop.flush();
+    const { parser } = this.#options;
+    const cut = stopReason === 'length' || this.#stopped;
+    events.push(...this.#numbered([...(held === '' ? [] : parser.text(held)), ...parser.end({ cut })]));
+    return { events, finishReason: stopReason === 'length' ? 'length' : this.#calls > 0 ? 'tool_calls' : 'stop' };
+  }
+
+  #isEnd(id: number): boolean {
+    return this.#options.tokenizer.eosTokenIds.includes(id);
+  }
+
+  #text(text: string): TurnEvent[] {
+    if (text === '') return [];
+    const shown = this.#untilStop.push(text);
+    this.#stopped = this.#untilStop.stopped;
+    return shown === '' ? [] : this.#options.parser.text(shown);
+  }
+
+  #control(token: string): TurnEvent[] {
+    const { stop, parser } = this.#options;
+    const before = this.#text(this.#decoder.flush());
+    if (stop.includes(token)) {
+      this.#stopped = true;
+      return before;
+    }
+    const held = this.#untilStop.flush();
+    return [...before, ...(held === '' ? [] : parser.text(held)), ...parser.control(token)];
+  }
+
+  #numbered(events: readonly TurnEvent[]): AnswerEvent[] {
+    return events.map((event): AnswerEvent => {
+      if (event.type === 'broken-call') return { type: 'broken-call', call: { reason: event.reason, raw: event.raw } };
+      if (event.type !== 'tool-call') return event;
+      const index = this.#calls++;
+      const call = { id: callId(`${this.#options.callSeed}/${index}`), name: event.name, arguments: event.arguments };
+      return { type: 'tool-call', index, call };
+    });
+  }
+}
+
+/** Nine letters and digits: what the strictest templates take as the id of a call. */
+export function callId(seed: string): string {
+  const digest = createHash('sha256').update(seed).digest();
+  return Array.from(digest.subarray(0, 9), (byte) => (byte % 36).toString(36)).join('');
+}
+
+/** A whole answer out of its events. */
+export function choiceOf(
+  events: readonly AnswerEvent[],
+  finishReason: FinishReason,
+): Pick<ChatChoice, 'content' | 'reasoning' | 'toolCalls' | 'brokenCalls' | 'finishReason'> {
+  let [content, reasoning] = ['', ''];
+  const toolCalls: ToolCall[] = [];
+  const brokenCalls: BrokenCall[] = [];
+  for (const event of events) {
+    switch (event.type) {
+      case 'text':
+        content += event.text;
+        break;
+      case 'reasoning':
+        reasoning += event.text;
+        break;
+      case 'tool-call':
+        toolCalls.push(event.call);
+        break;
+      case 'broken-call':
+        content += event.call.raw;
+        brokenCalls.push(event.call);
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+  return { content, reasoning, toolCalls, brokenCalls, finishReason };
+}

@@ -1,0 +1,63 @@
+/** A server whose model says what a test tells it to, through a Hermes template with tools. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadModelTokenizer, openModelFiles } from '@loopwright/engine';
+import { startServer } from '@loopwright/server';
+import { temporaryDirectory } from '@loopwright/testkit';
+import { type Script, ScriptedEngine } from '../../support/scripted-engine.js';
+import { makeTinyModel } from '../../support/tiny-model.js';
+
+/** As Qwen's: tools in the system turn, calls and their answers in tags of their own. */
+const template = [
+  "{%- if tools %}{{ '<s>' }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '</s>' }}{% endif %}",
+  "{%- for m in messages %}{{ '<' + m.role + '>' + m.content }}",
+  '{%- for call in m.tool_calls or [] %}',
+  '{{- \'<tool_call>{"name": "\' + call.function.name + \'", "arguments": \' }}',
+  "{{- call.function.arguments if call.function.arguments is string else call.function.arguments | tojson }}{{ '}</tool_call>' }}",
+  "{%- endfor %}{{ '</' + m.role + '>' }}{% endfor %}",
+  "{%- if add_generation_prompt %}{{ '<assistant>' }}{% endif %}",
+  '{#- <think> </think> #}',
+].join('\n');
+
+export interface ScriptedServer extends AsyncDisposable {
+  readonly url: string;
+  readonly engine: ScriptedEngine;
+  readonly model: string;
+  /** Lets the model say this next, to its end; `cut` stops it in front of the end. */
+  say(text: string, options?: Partial<Script> & { readonly cut?: boolean }): void;
+  /** What the model was last told. */
+  lastPrompt(): string;
+  close(): Promise<void>;
+}
+
+export async function startScriptedServer(options: { readonly apiKey?: string } = {}): Promise<ScriptedServer> {
+  const folder = await temporaryDirectory();
+  const directory = await makeTinyModel(join(folder.path, 'model'));
+  await writeFile(join(directory, 'chat_template.jinja'), template);
+  const model = 'scripted';
+  const engine = new ScriptedEngine({ model: { id: model, contextLength: 512, vocabSize: 300 } });
+  const tokenizer = await loadModelTokenizer(await openModelFiles(directory));
+  const server = await startServer({
+    dataDir: join(folder.path, 'data'),
+    models: [{ id: model, directory }],
+    engineFactory: async () => engine,
+    ...options,
+  });
+  const close = async () => {
+    await server.close();
+    await folder[Symbol.asyncDispose]();
+  };
+  return {
+    url: server.url,
+    engine,
+    model,
+    say: (text, { cut = false, ...script } = {}) => {
+      const ids = tokenizer.encode(text);
+      // A cut answer is one whose limit is met before it ends: the caller gives that limit.
+      engine.say({ ids: cut ? [...ids, ...ids] : [...ids, ...tokenizer.eosTokenIds.slice(0, 1)], ...script });
+    },
+    lastPrompt: () => tokenizer.decode(engine.requests.at(-1)!.prompt, { skipSpecialTokens: false }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}

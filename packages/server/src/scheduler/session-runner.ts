@@ -68,9 +68,7 @@ export class SessionRunner {
     const { maxRedoMs } = limits;
     const [residence, store] = [this.#residence, tools.snapshots];
     this.#snapshots = new SnapshotKeeper({ session, residence, store, logger, maxRedoMs });
-    const onTimeout = (error: LoopwrightError) => {
-      this.#fail(error).catch(() => {}); // logged inside
-    };
+    const onTimeout = (error: LoopwrightError) => void this.#fail(error);
     this.#gap = new GapWatch({ session, sessions, clock, onTimeout });
   }
 
@@ -172,6 +170,7 @@ export class SessionRunner {
     this.#gap.stop();
     await this.#running.giveUp('the server closes', this.#options.limits.stopGraceMs);
     await this.#snapshots.stop();
+    await this.#ending?.catch(() => {}); // whoever ends it is told
   }
 
   async #start(): Promise<void> {
@@ -376,10 +375,16 @@ export class SessionRunner {
     });
   }
 
+  /** Never rejects. */
   async #fail(error: LoopwrightError): Promise<void> {
     if (this.#isOver()) return;
-    this.#options.logger.error({ session: this.#session.name, code: error.code }, 'session failed');
-    await this.end('Failed', error);
+    const session = this.#session.name;
+    this.#options.logger.error({ session, code: error.code }, 'session failed');
+    try {
+      await this.end('Failed', error);
+    } catch (cause) {
+      this.#options.logger.error({ session, code: asLoopwrightError(cause).code }, 'the failure was not written down');
+    }
   }
 
   async #end(to: SessionEnd, error?: LoopwrightError): Promise<void> {

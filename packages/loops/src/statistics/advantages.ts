@@ -86,6 +86,11 @@ export function isDead(rewards_G: readonly number[]): boolean {
   return rewards_G.every((reward) => reward === rewards_G[0]);
 }
 
+/** How many groups teach nothing: their rewards are all equal, or there are none. */
+export function deadGroups(rewards_PG: Rewards): number {
+  return rewards_PG.filter(isDead).length;
+}
+
 function total(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createRandom } from '../random.js';
-import { centerRewards, leaveOneOutRewards, normalizeRewards } from './advantages.js';
+import { centerRewards, deadGroups, leaveOneOutRewards, normalizeRewards } from './advantages.js';
+import { generalizedAdvantages } from './gae.js';
 import { wilsonInterval } from './intervals.js';
-import { klK1, klK2, klK3 } from './kl.js';
+import { klEstimate, klK1, klK2, klK3, klSlope } from './kl.js';
+import { type LengthNormalization, normalizeByLength, overlongPenalty } from './lengths.js';
 
 function readStats<T>(name: string): T {
   const path = fileURLToPath(new URL(`../../../testkit/fixtures/stats/${name}.json`, import.meta.url));
@@ -41,6 +43,7 @@ describe('advantages', () => {
     for (const advantages of [centerRewards, normalizeRewards, leaveOneOutRewards]) {
       expect(advantages([[0.1, 0.1, 0.1], [1, 1], [0.7]])).toEqual([[0, 0, 0], [0, 0], [0]]);
     }
+    expect(deadGroups([[0.1, 0.1, 0.1], [1, 0], [0.7], []])).toBe(3);
   });
 
   it('are refused for empty groups and rewards that are not finite', () => {
@@ -48,6 +51,77 @@ describe('advantages', () => {
       expect(() => advantages([[1], []])).toThrow('rewards[1]: expected at least one reward');
       expect(() => advantages([[1, Number.NaN]])).toThrow('rewards[0][1]: expected a finite number, got NaN');
     }
+  });
+});
+
+describe('generalised advantages', () => {
+  interface Gae {
+    readonly name: string;
+    readonly rewards: number[];
+    readonly values: number[];
+    readonly dones: boolean[];
+    readonly last_value: number;
+    readonly gamma: number;
+    readonly lambda: number;
+    readonly advantages: number[];
+    readonly returns: number[];
+  }
+  const { cases } = readStats<{ gae: { cases: Gae[] } }>('advantages').gae;
+
+  it.each(cases)('of $name equal the reference to 1e-12', (gae) => {
+    const { rewards, values, dones, lambda } = gae;
+    const result = generalizedAdvantages({
+      ...{ rewards, values, dones, lambda },
+      lastValue: gae.last_value,
+      discount: gae.gamma,
+    });
+    expectNear(result.advantages, gae.advantages, 1e-12);
+    expectNear(result.returns, gae.returns, 1e-12);
+  });
+
+  it('end with the last step unless told otherwise', () => {
+    const cut = { rewards: [0, 1], values: [0.5, 0.5], lastValue: 100 };
+    expect(generalizedAdvantages(cut)).toEqual(generalizedAdvantages({ ...cut, lastValue: 0 }));
+    expect(generalizedAdvantages({ rewards: [], values: [] })).toEqual({ advantages: [], returns: [] });
+  });
+
+  it('are refused for lists that do not fit and numbers out of range', () => {
+    const good = { rewards: [1, 2], values: [0, 0] };
+    expect(() => generalizedAdvantages({ ...good, values: [0] })).toThrow('values: expected 2 numbers');
+    expect(() => generalizedAdvantages({ ...good, dones: [true] })).toThrow('dones: expected 2 booleans');
+    expect(() => generalizedAdvantages({ ...good, rewards: [1, Number.NaN] })).toThrow('rewards[1]: expected a finite');
+    expect(() => generalizedAdvantages({ ...good, lambda: 1.1 })).toThrow('lambda: expected from 0 to 1');
+    expect(() => generalizedAdvantages({ ...good, discount: Number.NaN })).toThrow('discount');
+    expect(() => generalizedAdvantages({ ...good, lastValue: Number.NaN })).toThrow('lastValue');
+  });
+});
+
+describe('lengths', () => {
+  const advantages = [[1, -1], [3]];
+  const lengths = [[2, 4], [6]];
+
+  it('divide by the tokens of the answer, of its group, of all, or by a number', () => {
+    const by = (kind: LengthNormalization) => normalizeByLength(advantages, lengths, kind);
+    expect(by('sequence')).toEqual([[1 / 2, -1 / 4], [3 / 6]]);
+    expect(by('group')).toEqual([[1 / 6, -1 / 6], [3 / 6]]);
+    expect(by('batch')).toEqual([[1 / 12, -1 / 12], [3 / 12]]);
+    expect(by(8)).toEqual([[1 / 8, -1 / 8], [3 / 8]]);
+  });
+
+  it('are refused when one is missing or 0, and so is a divisor of 0', () => {
+    expect(() => normalizeByLength(advantages, [[2, 4]], 'sequence')).toThrow('lengths[1][0]: expected a length');
+    expect(() => normalizeByLength(advantages, [[2, 0], [6]], 'batch')).toThrow(
+      'lengths[0][1]: expected a whole number',
+    );
+    expect(() => normalizeByLength(advantages, lengths, 0)).toThrow('lengthNormalization: expected `sequence`');
+    const misspelt = 'token' as LengthNormalization; // as callers in JavaScript may
+    expect(() => normalizeByLength(advantages, lengths, misspelt)).toThrow('lengthNormalization');
+  });
+
+  it('cost nothing up to the buffer, then a share of 1', () => {
+    const penalty = (length: number) => overlongPenalty(length, { maxTokens: 20, buffer: 4 });
+    expect([0, 16, 17, 18, 20, 25].map(penalty)).toEqual([0, 0, -0.25, -0.5, -1, -1]);
+    expect(() => overlongPenalty(1, { maxTokens: 4, buffer: 5 })).toThrow('buffer: expected above 0, at most 4');
   });
 });
 
@@ -66,6 +140,16 @@ describe('KL estimates', () => {
     expectNear(klK1(kl.logprobs, kl.ref_logprobs), kl.k1, 1e-14);
     expectNear(klK2(kl.logprobs, kl.ref_logprobs), kl.k2, 1e-13);
     expectNear(klK3(kl.logprobs, kl.ref_logprobs), kl.k3, 1e-13);
+  });
+
+  it('have the gradients of the reference', () => {
+    const { grad_wrt_logprobs: wanted } = readStats<{ grad_wrt_logprobs: Record<'k1' | 'k2' | 'k3', number[]> }>('kl');
+    for (const name of ['k1', 'k2', 'k3'] as const) {
+      expectNear(klSlope(name, kl.logprobs, kl.ref_logprobs), wanted[name], 1e-13);
+      expect(klEstimate(name, kl.logprobs, kl.ref_logprobs)).toEqual(
+        { k1: klK1, k2: klK2, k3: klK3 }[name](kl.logprobs, kl.ref_logprobs),
+      );
+    }
   });
 
   it('of k3 keep their digits near 0', () => {

@@ -2,7 +2,15 @@
  * A policy small enough to follow by hand: for each question one row of logits over the characters, answers of one token.
  * It samples, scores and takes gradient steps for real, so a loop that feeds it wrongly does not learn.
  */
-import type { ForwardBackwardOutput, OptimStepOutput, SampleOptions, SampleOutput } from '@loopwright/client';
+import type {
+  CustomDatum,
+  CustomLoss,
+  CustomPassOutput,
+  ForwardBackwardOutput,
+  OptimStepOutput,
+  SampleOptions,
+  SampleOutput,
+} from '@loopwright/client';
 import { type DatumFor, LoopwrightError, type LossName } from '@loopwright/protocol';
 import { loadTokenizer, type Tokenizer } from '@loopwright/text';
 import type { Environment, Problem } from '../environments/environment.js';
@@ -45,6 +53,13 @@ function softmax(logits: readonly number[]): number[] {
 /** Log-probabilities of what may follow a question, whose first token chooses the row. */
 function rowOf(weights: Weights, tokens: readonly number[]): number[] {
   return softmax(weights[tokens[0] ?? 0] ?? []).map(Math.log);
+}
+
+/** Adds slope · ∂ log p(target) / ∂ logits. */
+function addSlope(gradientRow: number[], logRow: readonly number[], target: number, slope: number): void {
+  for (const [a, logprob] of logRow.entries()) {
+    gradientRow[a] = (gradientRow[a] ?? 0) + slope * ((a === target ? 1 : 0) - Math.exp(logprob));
+  }
 }
 
 class BanditSampler implements Sampler, Scorer {
@@ -156,6 +171,26 @@ export class Bandit implements Trainer {
     });
   }
 
+  forwardBackwardCustom<D extends CustomDatum>(
+    data: readonly D[],
+    loss: CustomLoss<D>,
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<CustomPassOutput> {
+    return this.#run('forward-backward-custom', data, signal, () => {
+      const rows = data.map(({ modelInput }) => rowOf(this.#weights, Array.from(modelInput)));
+      const targets = data.map(({ lossFnInputs }) => Array.from<unknown, number>(lossFnInputs.targetTokens, Number));
+      const logprobs = targets.map((ids, i) => ids.map((id) => rows[i]?.[id] ?? 0));
+      const { loss: total, gradients, metrics = {} } = loss(logprobs, data);
+      this.#gradient ??= characters.map(() => characters.map(() => 0));
+      for (const [i, ids] of targets.entries()) {
+        const gradientRow = this.#gradient[Number(data[i]?.modelInput[0])] ?? [];
+        for (const [t, target] of ids.entries()) addSlope(gradientRow, rows[i] ?? [], target, gradients[i]?.[t] ?? 0);
+      }
+      const outputs = logprobs.map((row) => ({ logprobs: row }));
+      return { loss: total, outputs, metrics: { ...metrics, 'loss/sum': total }, trainingTokens: 0 };
+    });
+  }
+
   optimStep(options: { readonly learningRate?: number; readonly signal?: AbortSignal | undefined } = {}) {
     return this.#run('optim-step', options, options.signal, (): OptimStepOutput => {
       const rate = 10_000 * (options.learningRate ?? 1e-4);
@@ -204,9 +239,7 @@ export class Bandit implements Trainer {
         const slope = loss === 'cross_entropy' ? -weight : -weight * ratio * advantage;
         const gradientRow = gradient?.[row];
         if (gradientRow === undefined) continue;
-        for (const [a, logprob] of logRow.entries()) {
-          gradientRow[a] = (gradientRow[a] ?? 0) + slope * ((a === target ? 1 : 0) - Math.exp(logprob));
-        }
+        addSlope(gradientRow, logRow, target, slope);
       }
       return { logprobs, loss: total };
     });

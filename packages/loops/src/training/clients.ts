@@ -1,6 +1,9 @@
 /** What the loops need of a client: the real ones fit, and so does anything of the same shape. */
 import type {
   CallOptions,
+  CustomDatum,
+  CustomLoss,
+  CustomPassOutput,
   ForwardBackwardOutput,
   LossConfigFor,
   OptimStepOptions,
@@ -36,6 +39,12 @@ export interface Trainer {
     config?: LossConfigFor<NoInfer<L>>,
     options?: CallOptions,
   ): PromiseLike<ForwardBackwardOutput>;
+  /** Only some options need it: a loss that holds the model to a reference. */
+  forwardBackwardCustom?<D extends CustomDatum>(
+    data: readonly D[],
+    loss: CustomLoss<D>,
+    options?: CallOptions,
+  ): PromiseLike<CustomPassOutput>;
   optimStep(options?: OptimStepOptions): PromiseLike<OptimStepOutput>;
   saveWeightsAndGetSamplingClient(options?: CallOptions): Promise<Sampler>;
 }

@@ -5,7 +5,8 @@ import type { Environment } from '../environments/environment.js';
 import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
 import type { Sampler, Scorer, Trainer } from './clients.js';
 import { evaluate } from './evaluate.js';
-import { type GrpoOptions, type GrpoStep, runGrpo } from './grpo.js';
+import { runGrpo } from './grpo.js';
+import type { GrpoOptions, GrpoStep } from './grpo-options.js';
 
 const tokenizer = characterTokenizer();
 const problems = [0, 1, 2, 3].map(copyProblem);
@@ -188,6 +189,94 @@ describe('runGrpo', () => {
     expect(await distance(0.5)).toBeLessThan(await distance(0));
   });
 
+  it.each(['k2', 'k3'] as const)('stays nearer to the reference with %s as a loss', async (estimator) => {
+    const distance = async (klCoefficient: number): Promise<number> => {
+      const training = new Bandit();
+      const reference = { scorer: training.snapshot(), klCoefficient, placement: 'loss' as const, estimator };
+      const { metrics } = await runGrpo({ ...small, training, environment: copyEnvironment, steps: 15, reference });
+      if (klCoefficient > 0) {
+        const custom = training.calls.indexOf('forward-backward-custom');
+        expect(training.calls.slice(custom - 1, custom + 3)).toEqual([
+          'forward-backward',
+          'forward-backward-custom',
+          'optim-step',
+          'save-weights',
+        ]);
+      }
+      return metrics.at(-1)!['kl/base']!;
+    };
+    expect(await distance(0.3)).toBeLessThan(0.8 * (await distance(0)));
+  });
+
+  it('refuses a KL loss with a training client that has no custom losses', async () => {
+    const training: Trainer = Object.assign(new Bandit(), { forwardBackwardCustom: undefined });
+    const reference = { scorer: new Bandit().snapshot(), klCoefficient: 1, placement: 'loss' as const };
+    const run = runGrpo({ ...small, training, environment: copyEnvironment, reference });
+    expect((await rejection(run)).details).toMatchObject({ field: 'options.reference.placement' });
+  });
+
+  it('draws other problems in place of those that teach nothing, as often as it is allowed', async () => {
+    // Of four problems, only one has answers that differ in reward.
+    const mostlyDead: Environment = {
+      ...copyEnvironment,
+      grade: (answer) => (answer.problem.answer === '2' ? copyEnvironment.grade(answer) : { status: 'ok', reward: 0 }),
+    };
+    const run = async (refillRounds: number) => {
+      const steps: GrpoStep[] = [];
+      const onStep = (step: GrpoStep) => void steps.push(step);
+      const training = new Bandit();
+      await runGrpo({ ...small, training, environment: mostlyDead, steps: 1, seed: 5, refillRounds, onStep });
+      const [step] = steps;
+      const live = step!.groups.length - step!.metrics['groups/dead']!;
+      return { live, sampled: step!.groups.length, step: step!, metrics: step!.metrics };
+    };
+    const [without, once, often] = [await run(0), await run(1), await run(100)];
+    expect(without.sampled).toBe(4);
+    expect(without.metrics['groups/refilled']).toBe(0);
+    expect(once.sampled).toBe(4 + (4 - without.live));
+    expect(often.live).toBe(4);
+    expect(often.metrics['groups/refilled']).toBe(often.sampled - 4);
+    expect(often.metrics['tokens/trained']).toBe(4 * 16 * 2);
+    // What was drawn at first is drawn again, and no two groups share their seed.
+    const first = (step: GrpoStep) => step.groups.slice(0, 4).map(({ rollouts }) => rollouts.map(({ text }) => text));
+    expect(first(often.step)).toEqual(first(without.step));
+    const texts = often.step.groups.map(({ rollouts }) => rollouts.map(({ text }) => text).join(''));
+    expect(new Set(texts).size).toBe(texts.length);
+  });
+
+  it('counts failures of the grader over all rounds of a step', async () => {
+    let count = 0;
+    const flaky: Environment = {
+      ...copyEnvironment,
+      // The first four groups all fail to teach; then, of the refill, some can't be judged.
+      grade: () => {
+        count += 1;
+        if (count > 64 && count % 3 === 0) throw new Error('grader broke');
+        return { status: 'ok', reward: 0 };
+      },
+    };
+    const options = { ...small, training: new Bandit(), environment: flaky, steps: 1, refillRounds: 1 };
+    // 21 of 64 in the second round, but of 128 in all.
+    const { skippedSteps } = await runGrpo(options);
+    expect(skippedSteps).toBe(1);
+    expect((await rejection(runGrpo({ ...options, maxGraderErrorShare: 0.1 }))).code).toBe('grader_failed');
+  });
+
+  it('skips a step of which every answer was cut off, when those are masked', async () => {
+    const steps: GrpoStep[] = [];
+    const training = new Bandit();
+    await runGrpo({
+      ...small,
+      training,
+      environment: copyEnvironment,
+      steps: 1,
+      overlong: 'mask',
+      onStep: (step) => void steps.push(step),
+    });
+    expect(steps[0]).toMatchObject({ type: 'step-skipped', reason: expect.stringContaining('cut off') });
+    expect(steps[0]!.metrics['completion/truncated_share']).toBe(1);
+  });
+
   it('uses the advantages it is given', async () => {
     const training = new Bandit();
     const before = structuredClone(training.weights);
@@ -215,6 +304,8 @@ describe('runGrpo', () => {
     ['temperature', { temperature: 0 }],
     ['learningRate', { learningRate: 1 }],
     ['maxGraderErrorShare', { maxGraderErrorShare: Number.NaN }],
+    ['refillRounds', { refillRounds: -1 }],
+    ['overlong.penalizeLast', { overlong: { penalizeLast: 2 } }],
     ['reference.everySteps', { reference: { scorer: new Bandit().snapshot(), everySteps: 0 } }],
   ];
   it.each(bad)('refuses a wrong %s before any work', async (field, wrong) => {

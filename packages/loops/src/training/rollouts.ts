@@ -72,6 +72,8 @@ export interface GradeGroupsOptions<P extends Problem> {
   readonly tokenizer: Tokenizer;
   /** Above this share of samples that could not be judged, the run stops. */
   readonly maxGraderErrorShare: number;
+  /** Judged before, and counted in that share. */
+  readonly earlier?: readonly RolloutGroup<P>[];
   readonly scope: Scope;
 }
 
@@ -81,7 +83,7 @@ export interface GradeGroupsOptions<P extends Problem> {
  * @throws `grader_failed` when too many answers could not be judged, with the first failure as cause
  */
 export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
-  const { groups, environment, tokenizer, maxGraderErrorShare, scope } = options;
+  const { groups, environment, tokenizer, maxGraderErrorShare, earlier = [], scope } = options;
   const grading = Promise.all(
     groups.map(async ({ problem, prompt, sequences }) => ({
       problem,
@@ -96,7 +98,7 @@ export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions
     })),
   );
   const graded = await scope.orAborted(grading);
-  const rollouts = graded.flatMap((group) => group.rollouts);
+  const rollouts = [...earlier, ...graded].flatMap((group) => group.rollouts);
   const failures = rollouts.flatMap(({ grade }) => (grade.status === 'grader_error' ? [grade.error] : []));
   if (failures.length > maxGraderErrorShare * rollouts.length) {
     throw new LoopwrightError({

@@ -1,0 +1,160 @@
+/** What may be set for a GRPO run, what is so by default, and what the run tells. */
+import { complaint, type LossConfig } from '@loopwright/protocol';
+import type { Tokenizer } from '@loopwright/text';
+import type { RlLossName } from '../datums/rl-datum.js';
+import type { Environment, Problem } from '../environments/environment.js';
+import { centerRewards } from '../statistics/advantages.js';
+import type { KlEstimator } from '../statistics/kl.js';
+import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
+import type { Sampler, Scorer, Trainer } from './clients.js';
+import type { Metrics } from './grpo-metrics.js';
+import { learningRateWithin, numberWithin, wholeNumber } from './options.js';
+import type { RolloutGroup } from './rollouts.js';
+
+export interface GrpoOptions<P extends Problem> {
+  readonly training: Trainer;
+  readonly environment: Environment<P>;
+  /** Default: that of the training client's base model. */
+  readonly tokenizer?: Tokenizer;
+  readonly steps: number;
+  /** P, problems of a step; default 8. */
+  readonly groupsPerStep?: number;
+  /** G, answers to each; default 8. */
+  readonly samplesPerGroup?: number;
+  /** New tokens of an answer at most; default 64. */
+  readonly maxTokens?: number;
+  /**
+   * Above 0, default 1. Other values make the policy that samples differ from the one that is trained: logprobs are those at
+   * temperature 1, so the ratio doesn't correct it.
+   */
+  readonly temperature?: number;
+  /** Default 1e-4. */
+  readonly learningRate?: number;
+  /** Decoupled weight decay; default 0: with steps this few it only pulls at the adapter. */
+  readonly weightDecay?: number;
+  /** Global norm; default 1. 0 is off. */
+  readonly gradClipNorm?: number;
+  /** Default `importance_sampling`. */
+  readonly loss?: RlLossName;
+  /** Settings of the loss: the clip thresholds for `ppo` and `cispo`, `beta` for `dro`. The client refuses those of another loss. */
+  readonly lossConfig?: LossConfig<'ppo'> | LossConfig<'dro'>;
+  /** From rewards (P,G) to advantages of the same shape; default {@link centerRewards}. */
+  readonly advantages?: (rewards_PG: readonly (readonly number[])[]) => number[][];
+  /** By what the length of an answer divides its advantages; default: by nothing, a sum over tokens. */
+  readonly lengthNormalization?: LengthNormalization;
+  /**
+   * Answers cut off at `maxTokens`: `train` on them as on others (default); `mask` them, so that they count in the mean of
+   * their group but are not trained on; or lower the reward of long answers over the last tokens before `maxTokens`.
+   */
+  readonly overlong?: 'train' | 'mask' | { readonly penalizeLast: number };
+  /**
+   * Rounds of further problems that take the place of groups which teach nothing; default 0. What was sampled in vain is
+   * counted: `groups/dead`, `groups/refilled`.
+   */
+  readonly refillRounds?: number;
+  /** A model to stay near to, or only to measure the distance from: usually the base. */
+  readonly reference?: GrpoReference;
+  /** Share of answers that may fail to be graded before the run stops; default 0.2. */
+  readonly maxGraderErrorShare?: number;
+  /** Of problems and samples; default 0. */
+  readonly seed?: number;
+  readonly signal?: AbortSignal;
+  /** Called after each step, and awaited. */
+  readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
+  /** Milliseconds, for the `time/` metrics; default the performance clock. */
+  readonly now?: () => number;
+}
+
+export interface GrpoReference {
+  /** A sampling client of the base model or of a saved version. */
+  readonly scorer: Scorer;
+  /** β: how strongly the reference holds; default 0: measured only. */
+  readonly klCoefficient?: number;
+  /**
+   * Where the estimate goes: with `reward` each token's advantage is lowered by β times it, a constant; with `loss` it is
+   * differentiated, by a pass of its own ({@link klLoss}). Default `reward`.
+   */
+  readonly placement?: 'reward' | 'loss';
+  /** Default k1 for `reward`, k3 for `loss`. */
+  readonly estimator?: KlEstimator;
+  /** Measure every n steps, since scoring costs a forward pass over every sample; default 1. Ignored with a coefficient. */
+  readonly everySteps?: number;
+}
+
+interface GrpoStepFacts<P extends Problem> {
+  /** From 1. */
+  readonly step: number;
+  readonly totalSteps: number;
+  readonly metrics: Metrics;
+  /** What was sampled: content, for people and tests, not for logs. */
+  readonly groups: readonly RolloutGroup<P>[];
+}
+
+/** One step; a skipped one changed no weights. */
+export type GrpoStep<P extends Problem = Problem> =
+  | ({ readonly type: 'step-end' } & GrpoStepFacts<P>)
+  | ({ readonly type: 'step-skipped'; readonly reason: string } & GrpoStepFacts<P>);
+
+export interface GrpoResult {
+  /** Of the weights after the last step. */
+  readonly sampler: Sampler;
+  /** Of each step, in order. */
+  readonly metrics: readonly Metrics[];
+  readonly skippedSteps: number;
+}
+
+/** Options with every default filled in, checked. */
+export function resolve<P extends Problem>({
+  steps,
+  groupsPerStep = 8,
+  samplesPerGroup = 8,
+  maxTokens = 64,
+  temperature = 1,
+  learningRate = 1e-4,
+  weightDecay = 0,
+  gradClipNorm = 1,
+  loss = 'importance_sampling',
+  lossConfig = {},
+  advantages = centerRewards,
+  lengthNormalization = 1,
+  overlong = 'train',
+  refillRounds = 0,
+  reference,
+  maxGraderErrorShare = 0.2,
+  seed = 0,
+  now = () => performance.now(),
+  training,
+}: GrpoOptions<P>) {
+  wholeNumber('steps', steps, 1);
+  wholeNumber('groupsPerStep', groupsPerStep, 1);
+  wholeNumber('samplesPerGroup', samplesPerGroup, 2);
+  wholeNumber('maxTokens', maxTokens, 1);
+  numberWithin('temperature', temperature, { min: 0.01, max: 2 });
+  learningRateWithin(learningRate);
+  numberWithin('maxGraderErrorShare', maxGraderErrorShare, { min: 0, max: 1 });
+  lengthDivisors([], lengthNormalization);
+  if (typeof overlong === 'object') {
+    numberWithin('overlong.penalizeLast', overlong.penalizeLast, { min: 1, max: maxTokens });
+  }
+  wholeNumber('refillRounds', refillRounds, 0);
+  const klCoefficient = reference?.klCoefficient ?? 0;
+  const everySteps = klCoefficient === 0 ? (reference?.everySteps ?? 1) : 1;
+  numberWithin('reference.klCoefficient', klCoefficient, { min: 0, max: 100 });
+  wholeNumber('reference.everySteps', everySteps, 1);
+  const placement = reference?.placement ?? 'reward';
+  const estimator = reference?.estimator ?? (placement === 'reward' ? 'k1' : 'k3');
+  if (placement === 'loss' && training.forwardBackwardCustom === undefined) {
+    throw complaint({
+      field: 'options.reference.placement',
+      expected: '`reward`, since this training client has no forwardBackwardCustom',
+      got: '`loss`',
+    });
+  }
+  return {
+    ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
+    ...{ loss, lossConfig, advantages, maxGraderErrorShare, seed, now, reference },
+    ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },
+  };
+}
+
+export type Resolved = ReturnType<typeof resolve>;

@@ -55,7 +55,7 @@ function checkLocal({ host, origin }: SignedRequest['headers']): void {
       code: 'unauthenticated',
       field,
       expected: 'an address of this machine, since this server has no key',
-      got: url.slice(0, 200),
+      got: url === '' ? 'an empty one' : url.slice(0, 200),
       remedy: 'start the server with an API key, and send it',
     });
   }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LoopwrightError } from '@loopwright/protocol';
 import { SignatureV4 } from '@smithy/signature-v4';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { authorizer } from './authorize.js';
 import { maxClockSkewMs, parseSignature, Sha256, type SignedRequest } from './signature.js';
@@ -181,6 +182,32 @@ describe('a request signed by botocore', () => {
     const body = () => Promise.reject(new Error('read'));
     expect(await refusal({ ...requestOf(recorded.post), body }, { at: signedAt + 3_600_000 })).toContain('ago');
   });
+});
+
+/** Blanks and the access key id, which is a label, are not part of what is signed. */
+function meaning(header: string): string {
+  return header.replace(/Credential=[^/]*/, '').replace(/\s+/g, '');
+}
+
+it('any change of the Authorization header or the date is refused in words', async () => {
+  const { post } = recorded;
+  const changed = fc.record({
+    name: fc.constantFrom('authorization', 'x-amz-date', 'host', 'x-amz-target', 'content-type'),
+    at: fc.nat({ max: 300 }),
+    length: fc.nat({ max: 300 }),
+    text: fc.string({ maxLength: 20 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(changed, async ({ name, at, length, text }) => {
+      const before = Reflect.get(post.headers, name) as string; // true: every one of these is there
+      const value = before.slice(0, at) + text + before.slice(at + length);
+      fc.pre(meaning(value) !== meaning(before));
+      expect(await refusal({ ...requestOf(post), headers: { ...post.headers, [name]: value } })).toEqual(
+        expect.any(String),
+      );
+    }),
+    { numRuns: 500, seed: 1 },
+  );
 });
 
 it('a very long Authorization header is no signature', () => {

@@ -1,6 +1,7 @@
 /** Tokenizer files of installed models under the routes of a model hub, so that tokenizer libraries can fetch them here. */
 import { createHash } from 'node:crypto';
 import type { ModelFiles } from '@loopwright/engine';
+import { complaint } from '@loopwright/protocol';
 import type { InstalledModel } from '../models/model-registry.js';
 import type { App } from './context.js';
 import type { HubNames } from './hub-names.js';
@@ -30,11 +31,14 @@ interface HubFile {
 }
 
 export function modelFiles(app: App, hub: HubNames): void {
-  const missing = () =>
-    new Response(JSON.stringify({ code: 'not_found', message: 'no such model or file', details: {} }), {
-      status: 404,
-      headers: { 'content-type': 'application/json', 'x-error-code': 'EntryNotFound' },
-    });
+  const refusal = complaint({
+    code: 'not_found',
+    field: 'path',
+    expected: 'a model of this server, and a file of its tokenizer or its config',
+    got: 'another',
+  });
+  /** Tokenizer libraries go by the header. */
+  const missing = () => Response.json(refusal.toJSON(), { status: 404, headers: { 'x-error-code': 'EntryNotFound' } });
   const find = async (name: string): Promise<InstalledModel | undefined> => {
     try {
       const model = await hub.find(name);

@@ -54,6 +54,7 @@ describe('a server without a key', () => {
   it.each([
     [{ origin: 'https://example.org' }, 403],
     [{ origin: 'null' }, 403],
+    [{ origin: '' }, 403],
     [{ host: 'rebound.example.org:8080' }, 403],
     [{ host: '192.168.1.5:8080' }, 403],
     [{ origin: 'http://localhost:5173', host: '127.0.0.1:8080' }, 400],

@@ -33,6 +33,25 @@ export {
 export type { ArithmeticSplit } from './environments/arithmetic/split.js';
 export { arithmeticSplit, arithmeticSplits } from './environments/arithmetic/split.js';
 export type { Answer, Environment, Grade, Problem } from './environments/environment.js';
+export type {
+  BrokenCall,
+  Episode,
+  EpisodeContext,
+  EpisodeEnvironment,
+  EpisodeProblem,
+  ModelTurn,
+  Reply,
+  ToolCall,
+  Unfinished,
+} from './episodes/environment.js';
+export type { EpisodeDatumsOptions } from './episodes/episode-datums.js';
+export { episodeDatums } from './episodes/episode-datums.js';
+export type { EpisodeRollout, EpisodeStatus, TakenTurn } from './episodes/run-episode.js';
+export type { EpisodeGroup, RunEpisodesOptions } from './episodes/run-episodes.js';
+export { runEpisodes } from './episodes/run-episodes.js';
+export type { Tool, ToolDefinition, ToolOutcome, ToolReply } from './episodes/tools.js';
+export { runTools } from './episodes/tools.js';
+export type { EpisodeSequence, Segment } from './episodes/transcript.js';
 export { escapeText } from './escape-text.js';
 export type { DistillationOptions, StudentSample } from './losses/distillation.js';
 export { distillationData } from './losses/distillation.js';

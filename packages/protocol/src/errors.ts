@@ -224,6 +224,12 @@ export const errorCatalogue = {
     doc: 'The operation was accepted and failed while it ran.',
     remedy: 'see the cause; the session goes on',
   },
+  rollouts_failed: {
+    status: 500,
+    retryable: false,
+    doc: 'Too many rollouts of several turns came to no reward.',
+    remedy: 'look at the cause: it is the first failure',
+  },
   grader_failed: {
     status: 500,
     retryable: false,

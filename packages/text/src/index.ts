@@ -14,6 +14,7 @@ export type {
 export { loadTokenizer } from './tokenizer.js';
 export type { AddedTokenFile, TokenizerFiles, TokenizerSources } from './tokenizer-files.js';
 export { readTokenizerFiles } from './tokenizer-files.js';
+export { endsInThought } from './turns/ends-in-thought.js';
 export type { BrokenReason, TurnEnd, TurnEvent, TurnParser } from './turns/turn-event.js';
 export type { CallBeginning, ToolFormat, TurnFormat, TurnParserOptions } from './turns/turn-format.js';
 export { callBeginning, turnFormatOf, turnParser } from './turns/turn-format.js';

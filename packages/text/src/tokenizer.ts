@@ -79,7 +79,7 @@ export interface Tokenizer {
   /** The same as text. Encoding this text with `parseSpecialTokens` would trust the content: prefer `applyChatTemplate`. */
   renderChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): string;
   /**
-   * A finished chat in tokens, with a mask of the assistant's. Turns are encoded one by one, so that each begins exactly
+   * A chat in tokens, with a mask of the assistant's. Turns are encoded one by one, so that each begins exactly
    * where sampling after `addGenerationPrompt` would.
    * @throws `invalid_argument` when the template writes an earlier turn otherwise once later ones follow (some drop
    *   reasoning): then use `turns: 'last'`, or one chat per turn
@@ -228,7 +228,8 @@ class ModelTokenizer implements Tokenizer {
     for (const turn of turns === 'last' ? assistant.slice(-1) : assistant) {
       const start = this.#prefixLength(messages.slice(0, turn), { ...options, addGenerationPrompt: true }, text, turn);
       const isLast = turn === messages.length - 1;
-      const end = isLast ? text.plain.length : this.#prefixLength(messages.slice(0, turn + 1), options, text, turn);
+      const closed = { ...options, addGenerationPrompt: false };
+      const end = isLast ? text.plain.length : this.#prefixLength(messages.slice(0, turn + 1), closed, text, turn);
       if (start < at || end < start) throw unstableTurn(turn);
       append(start, false);
       append(end, true);

@@ -1,6 +1,13 @@
 /** A chat as the model's own template writes it, and how its answer is to be read. */
 import { complaint } from '@loopwright/protocol';
-import { type CallBeginning, callBeginning, type Tokenizer, type TurnParser, turnParser } from '@loopwright/text';
+import {
+  type CallBeginning,
+  callBeginning,
+  endsInThought,
+  type Tokenizer,
+  type TurnParser,
+  turnParser,
+} from '@loopwright/text';
 import type { ChatRequest, ChatRequestMessage, EarlierCall } from '@loopwright/wires/openai';
 import { callId } from './answer-turn.js';
 
@@ -100,12 +107,6 @@ function noForcedCall() {
 function encodeBeginning(tokenizer: Tokenizer, { control, text }: CallBeginning): number[] {
   const token = control === '' ? [] : tokenizer.encode(control, { parseSpecialTokens: true });
   return [...token, ...tokenizer.encode(text)];
-}
-
-/** Templates of models that always think end the prompt with the opening mark. */
-function endsInThought(tokenizer: Tokenizer, prompt: readonly number[]): boolean {
-  const end = tokenizer.decode(prompt.slice(-12), { skipSpecialTokens: false });
-  return end.trimEnd().endsWith('<think>');
 }
 
 /** Mistral's template refuses ids of calls that are not nine letters or digits; those of other servers are. */

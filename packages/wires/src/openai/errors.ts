@@ -53,6 +53,7 @@ const spellings = {
   connection_lost: fault,
   operation_failed: fault,
   grader_failed: fault,
+  rollouts_failed: fault,
   operation_skipped: invalid,
   disposed: fault,
 } as const satisfies Record<ErrorCode, Spelling>;

@@ -67,6 +67,7 @@ const exceptions = {
   connection_lost: fault,
   operation_failed: invalid,
   grader_failed: fault,
+  rollouts_failed: fault,
   loss_function_failed: fault,
   operation_skipped: conflict,
   disposed: conflict,

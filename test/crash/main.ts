@@ -78,7 +78,7 @@ function oneRun(seed: number, runFolder: string): ReturnType<typeof runWith> {
   const engines = Math.floor(random() * 3);
   const byTime = engines < 2 && random() < 0.5;
   const kills = [
-    ...drawKills(points, { role: 'server', count: 1 + Math.floor(random() * 4), random }),
+    ...drawKills(points, { role: 'server', count: 1 + Math.floor(random() * 8), random }),
     ...drawKills(points, { role: 'engine', count: engines, random }),
   ];
   const timed = [

@@ -1,11 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { LoopwrightError } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
 import { chatTokenizer, forgetfulTemplate, type Scripted, ScriptedSampler } from '../testing/chat.js';
+import { sumsWithTool } from '../testing/tool-example.js';
 import type { Episode, EpisodeEnvironment, EpisodeProblem, ModelTurn, Reply } from './environment.js';
 import { episodeDatums } from './episode-datums.js';
 import type { EpisodeRollout } from './run-episode.js';
 import { type RunEpisodesOptions, runEpisodes } from './run-episodes.js';
-import { runTools, type Tool } from './tools.js';
 
 const tokenizer = chatTokenizer();
 const end = '<|im_end|>';
@@ -130,35 +131,12 @@ describe('an episode', () => {
 });
 
 describe('tools', () => {
-  const seen: unknown[] = [];
-  const add: Tool = {
-    definition: { type: 'function', function: { name: 'add', parameters: { type: 'object' } } },
-    run: ({ a, b }) => {
-      seen.push([a, b]);
-      if (typeof a !== 'number' || typeof b !== 'number') throw new TypeError('a and b are numbers');
-      return String(a + b);
-    },
-  };
-  const environment: EpisodeEnvironment = {
-    name: 'sums',
-    tools: [add.definition],
-    draw: () => problem,
-    begin: (_, { signal }) => ({
-      messages: [{ role: 'user', content: '1 + 2?' }],
-      respond: async (turn) => {
-        if (turn.toolCalls.length + turn.brokenCalls.length === 0)
-          return { grade: { status: 'ok', reward: turn.text === '3' ? 1 : 0 } };
-        return { messages: (await runTools(turn, [add], signal)).messages };
-      },
-    }),
-  };
+  const environment = sumsWithTool;
   const call = (args: string) => `<tool_call>\n{"name": "add", "arguments": ${args}}\n</tool_call>`;
 
   it('are run when they are called, and the model goes on from what it wrote', async () => {
-    seen.length = 0;
     const { rollout, sampler } = await one(environment, [`${call('{"a": 1, "b": 2}')}${end}`, `3${end}`]);
     expect(rollout).toMatchObject({ status: 'done', reward: 1 });
-    expect(seen).toEqual([[1, 2]]);
     expect(rollout.sequences).toHaveLength(1);
     expect(tokenizer.decode(sampler.asked[1]!.prompt, { skipSpecialTokens: false })).toContain(
       '</tool_call><|im_end|>\n<|im_start|>tool\n3<|im_end|>',
@@ -183,15 +161,14 @@ describe('tools', () => {
     ['a doubled name', `<tool_call>\n{"name": "add", "name": "add", "arguments": {}}\n</tool_call>`, 'doubled-key'],
     ['no object as arguments', call('[1, 2]'), 'wrong-shape'],
   ])('are never run for a call with %s: the model is told, and the next request is valid', async (_, said, reason) => {
-    seen.length = 0;
     const answer = reason === 'cut' ? said : `${said}${end}`;
     const { rollout, sampler } = await one(environment, [answer, `3${end}`]);
-    expect(seen).toEqual([]);
     expect(rollout.turns[0]!.turn.brokenCalls).toMatchObject([{ reason }]);
     expect(rollout).toMatchObject({ status: 'done', reward: 1 });
     const prompt = tokenizer.decode(sampler.asked[1]!.prompt, { skipSpecialTokens: false });
     expect(prompt).toContain(said.trim());
     expect(prompt).toContain(`error: the tool call could not be read (${reason})`);
+    expect(prompt).not.toContain('<|im_start|>tool');
   });
 });
 
@@ -422,4 +399,10 @@ describe('datums of an episode', () => {
     };
     expect(episodeDatums({ rollout, advantage: 1 })).toEqual([]);
   });
+});
+
+it('is what the guide shows', () => {
+  const guide = readFileSync(new URL('../../../../docs/guides/environments.md', import.meta.url), 'utf8');
+  const example = readFileSync(new URL('../testing/tool-example.ts', import.meta.url), 'utf8');
+  expect(guide).toContain(`\`\`\`ts\n${example.replace('@loopwright/loops', 'loopwright')}\`\`\``);
 });

@@ -48,6 +48,8 @@ export function createApp(options: AppOptions): App {
     await next();
     c.res.headers.set('x-request-id', requestId);
     c.res.headers.set(headers.requestId, requestId);
+    // What a model wrote is in answers as JSON: no browser is to take it for a page.
+    c.res.headers.set('x-content-type-options', 'nosniff');
     const session = c.req.path.split('/training-sessions/')[1]?.split('/')[0];
     const line = {
       requestId,

@@ -1,7 +1,7 @@
 /** An engine that says what it is told to, token by token, for tests of what is made of a model's words. */
 import type { CallOptions, SampleRequest } from '@loopwright/engine';
 import { LoopwrightError, type SampleResult } from '@loopwright/protocol';
-import { FakeEngine } from '@loopwright/testkit';
+import { FakeEngine, type FakeEngineOptions } from '@loopwright/testkit';
 
 /** One answer. */
 export interface Script {
@@ -18,9 +18,19 @@ export class ScriptedEngine extends FakeEngine {
   readonly requests: SampleRequest[] = [];
   /** Why calls ended before their time. */
   readonly aborted: unknown[] = [];
+  /** What is said where nothing was told. */
+  readonly #otherwise: (request: SampleRequest) => Script;
   #release: () => void = () => {};
   #paused: Promise<void> = Promise.resolve();
   #onPause: () => void = () => {};
+
+  constructor({
+    otherwise = () => ({ ids: [] }),
+    ...options
+  }: FakeEngineOptions & { readonly otherwise?: ((request: SampleRequest) => Script) | undefined } = {}) {
+    super(options);
+    this.#otherwise = otherwise;
+  }
 
   /** What the next requests are answered with, one for each of their samples. */
   say(...scripts: readonly Script[]): void {
@@ -45,7 +55,7 @@ export class ScriptedEngine extends FakeEngine {
     this.requests.push(request);
     const sequences: SampleResult['sequences'][number][] = [];
     for (let sample = 0; sample < request.numSamples; sample++) {
-      const script = this.#scripts.shift() ?? { ids: [] };
+      const script = this.#scripts.shift() ?? this.#otherwise(request);
       const ids = script.ids.slice(0, request.params.maxTokens);
       for (const [position, id] of ids.entries()) {
         if (position === script.pauseAt) await this.#wait(script, options);

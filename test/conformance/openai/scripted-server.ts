@@ -1,7 +1,7 @@
 /** A server whose model says what a test tells it to, through a Hermes template with tools. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadModelTokenizer, openModelFiles } from '@loopwright/engine';
+import { loadModelTokenizer, openModelFiles, type SampleRequest } from '@loopwright/engine';
 import { startServer } from '@loopwright/server';
 import { temporaryDirectory } from '@loopwright/testkit';
 import { type Script, ScriptedEngine } from '../../support/scripted-engine.js';
@@ -30,13 +30,30 @@ export interface ScriptedServer extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-export async function startScriptedServer(options: { readonly apiKey?: string } = {}): Promise<ScriptedServer> {
+export interface ScriptedServerOptions {
+  readonly apiKey?: string;
+  /** Where it was told nothing, the model repeats the last user's or tool's message. */
+  readonly parrot?: boolean;
+}
+
+export async function startScriptedServer({
+  parrot = false,
+  ...options
+}: ScriptedServerOptions = {}): Promise<ScriptedServer> {
   const folder = await temporaryDirectory();
   const directory = await makeTinyModel(join(folder.path, 'model'));
   await writeFile(join(directory, 'chat_template.jinja'), template);
   const model = 'scripted';
-  const engine = new ScriptedEngine({ model: { id: model, contextLength: 512, vocabSize: 300 } });
   const tokenizer = await loadModelTokenizer(await openModelFiles(directory));
+  const ending = tokenizer.eosTokenIds.slice(0, 1);
+  const repeated = ({ prompt }: SampleRequest) => {
+    const [, , text = ''] = /.*<(user|tool)>(.*?)<\/\1>/.exec(tokenizer.decode(prompt)) ?? [];
+    return { ids: [...tokenizer.encode(text), ...ending] };
+  };
+  const engine = new ScriptedEngine({
+    model: { id: model, contextLength: 512, vocabSize: 300 },
+    otherwise: parrot ? repeated : undefined,
+  });
   const server = await startServer({
     dataDir: join(folder.path, 'data'),
     models: [{ id: model, directory }],
@@ -54,7 +71,7 @@ export async function startScriptedServer(options: { readonly apiKey?: string } 
     say: (text, { cut = false, ...script } = {}) => {
       const ids = tokenizer.encode(text);
       // A cut answer is one whose limit is met before it ends: the caller gives that limit.
-      engine.say({ ids: cut ? [...ids, ...ids] : [...ids, ...tokenizer.eosTokenIds.slice(0, 1)], ...script });
+      engine.say({ ids: cut ? [...ids, ...ids] : [...ids, ...ending], ...script });
     },
     lastPrompt: () => tokenizer.decode(engine.requests.at(-1)!.prompt, { skipSpecialTokens: false }),
     close,

@@ -27,7 +27,12 @@ export type TrainingOperation =
       /** Only versions marked so expire; null is permanent. */
       readonly ttlSeconds: number | null;
     }
-  | { readonly type: 'save-state'; readonly description: string }
+  | {
+      readonly type: 'save-state';
+      readonly description: string;
+      /** As of `save-weights`; absent is permanent. */
+      readonly ttlSeconds?: number;
+    }
   | { readonly type: 'load-state'; readonly version: VersionId; readonly loadOptimizer: boolean };
 
 export type SamplingOperation =

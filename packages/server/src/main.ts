@@ -26,12 +26,14 @@ import { createApp } from './routes/app.js';
 import type { App } from './routes/context.js';
 import { HubNames } from './routes/hub-names.js';
 import { arns } from './routes/runtime-plane.js';
+import type { WirePolicy } from './sessions/session-record.js';
 import { SessionRepository } from './sessions/session-repository.js';
 import { SessionService } from './sessions/session-service.js';
 import { SnapshotStore } from './snapshots/snapshot-store.js';
 import { lockDataDirectory } from './store/data-lock.js';
 import { moveDeadlines } from './store/move-deadlines.js';
 import { type Database, openDatabase } from './store/open-database.js';
+import { TinkerService } from './tinker/service.js';
 import { defaultWorkspace } from './workspace.js';
 
 export interface ServerOptions {
@@ -243,6 +245,13 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       drawSeed: options.drawSeed ?? randomSeed,
     });
     const admission = new Admission({ limits, clock });
+    const policy: WirePolicy = {
+      incompleteGradient: 'fail-next-step',
+      gapTimeoutMs: options.gapTimeoutMs === undefined ? 600_000 : options.gapTimeoutMs,
+    };
+    const tinker = new TinkerService({
+      ...{ service, models, registry, database, blobs, clock, logger, workspaceId, policy },
+    });
     const app = createApp({
       service,
       registry,
@@ -254,10 +263,8 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       hub: new HubNames(models),
       authorizer: authorizer(apiKey),
       admission,
-      policy: {
-        incompleteGradient: 'fail-next-step',
-        gapTimeoutMs: options.gapTimeoutMs === undefined ? 600_000 : options.gapTimeoutMs,
-      },
+      policy,
+      tinker,
       version: await ownVersion(),
       startedAtMs: clock.now(),
     });
@@ -270,6 +277,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
         await moveDeadlines(opened, movedMs);
       }
       await service.expire();
+      await tinker.sweep();
       await collectGarbage({ database: opened, blobs, registry, clock });
     });
     const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });

@@ -198,11 +198,35 @@ export class OperationLog {
     return record;
   }
 
+  /** As {@link get}, of whichever session. @throws `unknown_operation` */
+  async find(workspaceId: string, id: string): Promise<OperationRecord> {
+    const row = await this.#database
+      .selectFrom('operations')
+      .selectAll()
+      .where('id', '=', id)
+      .where('workspace_id', '=', workspaceId)
+      .executeTakeFirst();
+    if (row !== undefined) return operationFromRow(row);
+    const got = `${id.length} characters`;
+    throw complaint({ code: 'unknown_operation', field: 'operationId', expected: 'the id of an operation', got });
+  }
+
   /** Operations of a session in the order of their acceptance. */
   async ofSession(sessionId: string, { open = false }: { readonly open?: boolean } = {}): Promise<OperationRecord[]> {
     let query = this.#database.selectFrom('operations').selectAll().where('session_id', '=', sessionId);
     if (open) query = query.where('ended_at_ms', 'is', null);
     return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(operationFromRow);
+  }
+
+  /** The training operation of a number. */
+  async ofNumber(sessionId: string, sequenceNumber: number): Promise<OperationRecord | undefined> {
+    const row = await this.#database
+      .selectFrom('operations')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('sequence_number', '=', sequenceNumber)
+      .executeTakeFirst();
+    return row === undefined ? undefined : operationFromRow(row);
   }
 
   /** The training operations of a session, in the order of their numbers. */

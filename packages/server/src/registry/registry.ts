@@ -129,9 +129,7 @@ export class Registry {
   /** @throws `unknown_version` when there is none, or it was deleted or has expired */
   async get(workspaceId: string, id: VersionId): Promise<Version> {
     const version = await this.#find(workspaceId, id);
-    const isOver =
-      version !== undefined &&
-      (version.deletedAtMs !== null || (version.expiresAtMs !== null && version.expiresAtMs <= this.#clock.now()));
+    const isOver = version !== undefined && this.#isOver(version);
     if (version === undefined || isOver) throw unknownVersion(id, isOver || (await this.#wasGiven(workspaceId, id)));
     return version;
   }
@@ -163,6 +161,29 @@ export class Registry {
       .execute();
     const items = rows.slice(0, limit).map(versionFromRow);
     return rows.length > limit ? { items, next: String(offset + limit) } : { items };
+  }
+
+  /** The version that an operation saved, if it is still there. */
+  async ofOperation(workspaceId: string, operationId: string): Promise<Version | undefined> {
+    const row = await this.#database
+      .selectFrom('versions')
+      .selectAll()
+      .where('workspace_id', '=', workspaceId)
+      .where('operation_id', '=', operationId)
+      .executeTakeFirst();
+    const version = row === undefined ? undefined : versionFromRow(row);
+    return version === undefined || this.#isOver(version) ? undefined : version;
+  }
+
+  /** Sets when a version expires, or (null) that it doesn't. @throws `unknown_version` */
+  async expire(workspaceId: string, id: VersionId, expiresAtMs: number | null): Promise<void> {
+    await this.get(workspaceId, id);
+    await this.#database
+      .updateTable('versions')
+      .set({ expires_at_ms: expiresAtMs })
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .execute();
   }
 
   async files(workspaceId: string, id: VersionId): Promise<Manifest> {
@@ -201,6 +222,10 @@ export class Registry {
     const slash = id.lastIndexOf('/');
     const group = encodeURIComponent(id.slice(0, slash)).replace(/\./g, '%2E');
     return join(this.#directory, workspaceId, group, id.slice(slash + 1));
+  }
+
+  #isOver({ deletedAtMs, expiresAtMs }: Version): boolean {
+    return deletedAtMs !== null || (expiresAtMs !== null && expiresAtMs <= this.#clock.now());
   }
 
   /** Whether the number of a version was given out, so that it once existed. */

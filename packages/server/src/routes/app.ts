@@ -5,6 +5,7 @@ import type { WireName } from '@loopwright/wires';
 import { decodeUsageQuery, usagePath } from '@loopwright/wires/loopwright';
 import { encodeModel, encodeOpenAIError, isOpenAIPath, openaiPaths } from '@loopwright/wires/openai';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
+import { encodeError as encodeTinkerError } from '@loopwright/wires/tinker';
 import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
@@ -15,6 +16,9 @@ import type { Admission } from '../limits/admission.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import { ModelTargets } from '../openai/model-targets.js';
 import { ServingSessions } from '../sessions/serving-sessions.js';
+import { downloadPath, tinkerPrefix } from '../tinker/paths.js';
+import { tinkerRoutes } from '../tinker/routes.js';
+import type { TinkerService } from '../tinker/service.js';
 import { chatRoutes } from './chat.js';
 import type { App, RouteEnv } from './context.js';
 import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
@@ -30,6 +34,7 @@ export interface AppOptions extends ControlPlaneOptions {
   readonly admission: Admission;
   readonly logger: Logger;
   readonly wires: readonly WireName[];
+  readonly tinker: TinkerService;
   readonly version: string;
 }
 
@@ -84,7 +89,7 @@ export function createApp(options: AppOptions): App {
   });
 
   app.use(async (c, next) => {
-    if (c.req.path !== '/health') await authorizer.check(signed(c));
+    if (c.req.path !== '/health' && c.req.path !== downloadPath) await authorizer.check(signed(c));
     await next();
   });
 
@@ -134,6 +139,7 @@ export function createApp(options: AppOptions): App {
     chatRoutes(app, answers);
   }
   if (wires.includes('openai')) openaiRoutes(app, { answers, targets });
+  if (wires.includes('tinker')) tinkerRoutes(app, options.tinker);
   modelFiles(app, options.hub);
 
   app.notFound((c) => {
@@ -163,6 +169,10 @@ function respond(error: LoopwrightError, path: string, requestId: string): Respo
   if (isOpenAIPath(path)) {
     const { status, headers: extra, body } = encodeOpenAIError(error, { requestId });
     return new Response(JSON.stringify(body), { status, headers: { ...extra } });
+  }
+  if (path.startsWith(`${tinkerPrefix}/`)) {
+    const { status, headers: own, body } = encodeTinkerError(error, { requestId });
+    return new Response(JSON.stringify(body), { status, headers: { ...own } });
   }
   const plane = planeOf(path);
   if (plane === undefined) {

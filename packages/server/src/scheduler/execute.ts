@@ -87,7 +87,7 @@ async function save(tools: ExecutionTools, call: TrainingCall, operation: SaveOp
   const { log, registry, clock } = tools;
   const version = await log.reserveVersion(record, (trx) => registry.reserveId(trx, workspaceId, session.groupName));
   const files = await writeFiles(tools, call, operation, version);
-  const ephemeral = operation.type === 'save-weights' ? operation.ttlSeconds : null;
+  const ephemeral = operation.ttlSeconds ?? null;
   const done: AnyResult = { type: operation.type, result: { version } };
   return {
     done,

@@ -4,11 +4,11 @@ import type { OnToken } from '@loopwright/engine';
 import {
   complaint,
   LoopwrightError,
+  type Operation,
   type SessionStatus,
   type SessionTraining,
   type TokenUsage,
   type TrainingOperation,
-  targetModules,
 } from '@loopwright/protocol';
 import type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 import type { Logger } from 'pino';
@@ -26,6 +26,7 @@ import type { Database } from '../store/open-database.js';
 import { type AnyResult, sessionUsage } from '../usage/ledger.js';
 import { usageSummary } from '../usage/summary.js';
 import { whyExpired } from './expiry.js';
+import { checkTraining, invalidTransition, promptLength, usesNumberUp } from './session-checks.js';
 import { deletableStatuses, isServing, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
 import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
 
@@ -96,14 +97,15 @@ export class SessionService {
   }
 
   /**
-   * The session of that name that only samples, made where it is missing. It holds no memory of the engine's and no place in the
+   * The session of that name that only samples, made where it is missing or has ended. It holds no memory of the engine's and no place in the
    * quota, and takes sampling operations at once.
    * @throws `unknown_model`, `model_invalid`
    */
   async samplingSession(request: Omit<SessionRequest, 'training' | 'seed'>): Promise<SessionRecord> {
     const { sessions, workspaceId } = this.#options;
     const known = await sessions.find(workspaceId, request.name);
-    if (known !== undefined) return known;
+    if (known !== undefined && !deletableStatuses.includes(known.status)) return known;
+    if (known !== undefined) await this.delete(known.name);
     const made = await this.create({ ...request, training: { type: 'none' }, seed: 0 }).catch((error: unknown) => {
       if (LoopwrightError.isInstance(error) && error.code === 'session_exists') return this.session(request.name);
       throw error;
@@ -117,6 +119,15 @@ export class SessionService {
     const session = await this.session(name);
     if (session.status === 'Created' || session.status === 'Scheduled') await this.#runnerOf(session).start();
     return this.session(name);
+  }
+
+  find(name: string): Promise<SessionRecord | undefined> {
+    return this.#options.sessions.find(this.#options.workspaceId, name);
+  }
+
+  /** The training operation that was accepted under a number. @throws `unknown_session` */
+  async training(name: string, sequenceNumber: number): Promise<OperationRecord | undefined> {
+    return this.#options.tools.log.ofNumber((await this.session(name)).id, sequenceNumber);
   }
 
   /** @throws `unknown_session` */
@@ -146,6 +157,14 @@ export class SessionService {
       throw invalidTransition((await this.session(name)).status, 'Stopping');
     }
     this.#background(this.#runnerOf(session).end('Stopped'), name);
+  }
+
+  /** Stops a session, if it is not ending already, and resolves when it has ended. @throws `unknown_session` */
+  async stopped(name: string): Promise<void> {
+    const session = await this.session(name);
+    if (!liveStatuses.includes(session.status)) return;
+    await this.#options.sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
+    await this.#runnerOf(session).end('Stopped');
   }
 
   /** Deletes an ended session with its operations; its versions stay. @throws `unknown_session`, `invalid_transition` */
@@ -227,6 +246,35 @@ export class SessionService {
     const first = await log.get(session.id, id, kind);
     await log.whenEnded(first, waitMs, signal);
     return this.#view(session, first.endedAtMs === null ? await log.get(session.id, id, kind) : first);
+  }
+
+  /** As {@link operation}, by the id alone. @throws `unknown_operation` */
+  async operationById(
+    id: string,
+    { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal },
+  ): Promise<OperationView> {
+    const { log } = this.#options.tools;
+    const first = await log.find(this.#options.workspaceId, id);
+    await log.whenEnded(first, waitMs, signal);
+    const session = await this.#options.sessions.byId(first.sessionId);
+    return this.#view(session, first.endedAtMs === null ? await log.get(session.id, id) : first);
+  }
+
+  /** The session of an operation. @throws `unknown_session` */
+  async nameOf(record: OperationRecord): Promise<string> {
+    return (await this.#options.sessions.byId(record.sessionId)).name;
+  }
+
+  /** What was submitted. */
+  payload(record: OperationRecord): Promise<Operation> {
+    return this.#options.tools.log.operation(record);
+  }
+
+  /** Resolves when nothing that was accepted is open any more, or after `waitMs` for each that is. @throws `unknown_session` */
+  async settled(name: string, waitMs: number): Promise<void> {
+    const { log } = this.#options.tools;
+    const session = await this.session(name);
+    for (const record of await log.ofSession(session.id, { open: true })) await log.whenEnded(record, waitMs);
   }
 
   /** Cancels an operation where that is possible and returns how it stands then. @throws `unknown_session`, `unknown_operation` */
@@ -350,54 +398,4 @@ export class SessionService {
       this.#options.logger.error({ session, code }, 'work in the background failed');
     });
   }
-}
-
-/** Refusals of the content of a submission; others (state, conflict, storage) leave the number free for a repetition. */
-function usesNumberUp(error: unknown): boolean {
-  if (!LoopwrightError.isInstance(error)) return false;
-  const codes: readonly string[] = [
-    'invalid_argument',
-    'context_length_exceeded',
-    'unknown_version',
-    'checkpoint_mismatch',
-  ];
-  return codes.includes(error.code);
-}
-
-function promptLength(request: SamplingRequest): number {
-  return request.type === 'load-weights' ? 0 : request.prompt.length;
-}
-
-function checkTraining(training: SessionTraining): void {
-  if (training.type !== 'lora') return;
-  const { rank, alpha } = training;
-  if (!Number.isInteger(rank) || rank < 1 || rank > 256) {
-    throw complaint({ field: 'rank', expected: 'an integer from 1 to 256', got: String(rank) });
-  }
-  if (!Number.isFinite(alpha) || alpha <= 0) {
-    throw complaint({ field: 'alpha', expected: 'a number above 0', got: String(alpha) });
-  }
-  if (training.targetModules.length === 0) {
-    throw complaint({ field: 'targetModules', expected: `at least one of ${targetModules.join(', ')}`, got: 'none' });
-  }
-  const unknown = training.targetModules.find((name) => !targetModules.includes(name));
-  if (unknown !== undefined) {
-    throw complaint({
-      field: 'targetModules',
-      expected: `names among ${targetModules.join(', ')}`,
-      got: String(unknown),
-    });
-  }
-}
-
-function invalidTransition(from: SessionStatus, to: SessionStatus): LoopwrightError {
-  const isDeletion = to === 'Deleting';
-  return complaint({
-    code: 'invalid_transition',
-    message: `invalid session state transition from ${from} to ${to}`,
-    field: 'session',
-    expected: isDeletion ? 'an ended session' : 'a live session',
-    got: from,
-    remedy: isDeletion ? 'stop it first' : 'nothing is to be done: it has ended, or is about to',
-  });
 }

@@ -138,6 +138,44 @@ export const migrations: readonly string[] = [
   );
   CREATE INDEX snapshots_by_session ON snapshots (session_id, next_sequence_number);
   `,
+  `
+  CREATE TABLE tinker_sessions (
+    workspace_id TEXT NOT NULL,
+    id TEXT NOT NULL PRIMARY KEY,
+    facts TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    heartbeat_at_ms INTEGER NOT NULL,
+    finish TEXT
+  );
+  CREATE INDEX tinker_sessions_open ON tinker_sessions (heartbeat_at_ms) WHERE finish IS NULL;
+
+  CREATE TABLE tinker_samplers (
+    workspace_id TEXT NOT NULL,
+    id TEXT NOT NULL PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    number INTEGER,
+    base_model TEXT NOT NULL,
+    model_path TEXT,
+    version_id TEXT,
+    operation_id TEXT UNIQUE,
+    clones INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    UNIQUE (session_id, number)
+  );
+
+  CREATE TABLE tinker_saves (
+    workspace_id TEXT NOT NULL,
+    operation_id TEXT NOT NULL PRIMARY KEY,
+    model_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    is_public INTEGER NOT NULL,
+    user_metadata TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL
+  );
+  CREATE INDEX tinker_saves_by_name ON tinker_saves (model_id, kind, name);
+  CREATE INDEX versions_by_operation ON versions (operation_id);
+  `,
 ];
 
 /** The version that this release writes and reads. */

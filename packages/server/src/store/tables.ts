@@ -148,6 +148,49 @@ export interface SnapshotsTable {
   created_at_ms: number;
 }
 
+/** A session of a Tinker client: the models and samplers that one program made. */
+export interface TinkerSessionsTable {
+  workspace_id: string;
+  id: string;
+  /** What the client told of itself: tags, metadata, project, name to show. */
+  facts: string;
+  created_at_ms: number;
+  /** When its client was last heard of. */
+  heartbeat_at_ms: number;
+  /** Why it ended, as its client or the server says; null while it lives. */
+  finish: string | null;
+}
+
+/** What a Tinker client samples from: a base model or a saved version, fixed when the sampler is made. */
+export interface TinkerSamplersTable {
+  workspace_id: string;
+  id: string;
+  session_id: string;
+  /** Counted by the client; null for those that came of a save. */
+  number: number | null;
+  base_model: string;
+  /** As the client named the version. */
+  model_path: string | null;
+  version_id: string | null;
+  /** The save that made it, whose version it reads. */
+  operation_id: string | null;
+  /** Copies of the client that took a number of their own. */
+  clones: number;
+  created_at_ms: number;
+}
+
+/** The name under which a Tinker client saved a version; the version is that of the operation. */
+export interface TinkerSavesTable {
+  workspace_id: string;
+  operation_id: string;
+  model_id: string;
+  kind: string;
+  name: string;
+  is_public: number;
+  user_metadata: string;
+  created_at_ms: number;
+}
+
 export interface Tables {
   sessions: SessionsTable;
   operations: OperationsTable;
@@ -158,4 +201,7 @@ export interface Tables {
   ledger: LedgerTable;
   garbage: GarbageTable;
   snapshots: SnapshotsTable;
+  tinker_sessions: TinkerSessionsTable;
+  tinker_samplers: TinkerSamplersTable;
+  tinker_saves: TinkerSavesTable;
 }

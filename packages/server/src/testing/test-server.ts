@@ -37,6 +37,8 @@ export interface TestServer {
   readonly modelDir: string;
   control(action: string, body?: unknown): Promise<Answer>;
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** As the application answers. */
+  raw(path: string): Promise<Response>;
   createSession(name: string, extra?: Body): Promise<void>;
   /** Until the session has this status. */
   status(name: string, wanted: string): Promise<Body>;
@@ -114,6 +116,7 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
     modelDir,
     control,
     request,
+    raw: async (path) => service.app.request(path),
     createSession: async (name, extra = {}) => {
       const creation = {
         TrainingSessionName: name,

@@ -11,8 +11,8 @@ import {
   type TensorShape,
 } from '@loopwright/protocol';
 import { arrayAt, describeValue, objectAt, refuseOtherKeys, showKey } from '../checks.js';
+import { type RawTensor, rawTensor, readFloats, readIds, type WireTensor } from '../tensor-data.js';
 import { lossInputKeys, type Spelling, spellInput } from './loss.js';
-import { type RawTensor, rawTensor, readFloats, readIds, type WireTensor } from './tensor-data.js';
 
 const inputNames = Object.keys(lossInputKeys) as readonly LossInputName[]; // true: the keys of that table
 type RawInputs = Partial<Record<LossInputName, RawTensor>>;

@@ -12,10 +12,10 @@ import {
   refuseOtherKeys,
   stringAt,
 } from '../checks.js';
+import { maxTokenId } from '../tensor-data.js';
 import type { ArnMap } from './arn.js';
 import { decodeModelInput, encodeModelInput } from './datum.js';
 import { samplingDefaults } from './defaults.js';
-import { maxTokenId } from './tensor-data.js';
 
 /** Which weights a caller asked for; the server turns `latest` into a version (or the base) at acceptance. */
 export type WeightsChoice = { readonly type: 'latest' } | { readonly type: 'version'; readonly id: VersionId };

@@ -17,9 +17,9 @@ import {
   objectAt,
   toWireNumbers,
 } from '../checks.js';
+import { readIds } from '../tensor-data.js';
 import { decodeOutcome, type OperationOutcome, type ResultBody, resultMember } from './operation-result.js';
 import { samplingMember } from './sampling-operation.js';
-import { readIds } from './tensor-data.js';
 
 type SamplingType = SamplingOperation['type'];
 

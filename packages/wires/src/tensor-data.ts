@@ -1,6 +1,6 @@
 /** Numbers from outside into typed arrays: one pass, a check per element, no schema. */
 import { complaint, type TensorShape } from '@loopwright/protocol';
-import { describeValue, type JsonObject, objectAt, refuseOtherKeys } from '../checks.js';
+import { describeValue, type JsonObject, objectAt, refuseOtherKeys } from './checks.js';
 
 /** A tensor as it came, with the path that errors name. */
 export interface RawTensor {

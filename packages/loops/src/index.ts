@@ -32,7 +32,7 @@ export {
 } from './environments/arithmetic/problems.js';
 export type { ArithmeticSplit } from './environments/arithmetic/split.js';
 export { arithmeticSplit, arithmeticSplits } from './environments/arithmetic/split.js';
-export type { Answer, Environment, Grade, Problem } from './environments/environment.js';
+export type { Answer, Environment, Grade, GradeContext, GradedComponent, Problem } from './environments/environment.js';
 export type {
   BrokenCall,
   Episode,
@@ -53,6 +53,18 @@ export type { Tool, ToolDefinition, ToolOutcome, ToolReply } from './episodes/to
 export { runTools } from './episodes/tools.js';
 export type { EpisodeSequence, Segment } from './episodes/transcript.js';
 export { escapeText } from './escape-text.js';
+export type { AnswerMarker, FinalAnswer } from './graders/answers/final-answer.js';
+export { finalAnswer } from './graders/answers/final-answer.js';
+export type { NumberOptions, Tolerance } from './graders/answers/rational.js';
+export type { Component, ComponentOptions, GoldOptions, Score, ScoreContext } from './graders/component.js';
+export type { ExactMatchOptions } from './graders/exact.js';
+export { exactMatch } from './graders/exact.js';
+export type { Grader, GraderOptions } from './graders/grader.js';
+export { createGrader } from './graders/grader.js';
+export type { MathAnswerOptions, MathEquality } from './graders/math.js';
+export { mathAnswer, sameMath } from './graders/math.js';
+export type { NumericAnswerOptions } from './graders/numeric.js';
+export { numericAnswer } from './graders/numeric.js';
 export type { DistillationOptions, StudentSample } from './losses/distillation.js';
 export { distillationData } from './losses/distillation.js';
 export type { DpoOptions, IpoOptions } from './losses/dpo.js';
@@ -88,6 +100,6 @@ export { evaluate } from './training/evaluate.js';
 export { runGrpo } from './training/grpo.js';
 export type { Metrics } from './training/grpo-metrics.js';
 export type { GrpoOptions, GrpoReference, GrpoResult, GrpoStep } from './training/grpo-options.js';
-export type { Rollout, RolloutGroup } from './training/rollouts.js';
+export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';

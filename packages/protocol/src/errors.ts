@@ -236,6 +236,18 @@ export const errorCatalogue = {
     doc: 'Too many samples could not be graded; the run was stopped.',
     remedy: 'mend the grader; the first failure is the cause of this error',
   },
+  grader_timeout: {
+    status: 504,
+    retryable: false,
+    doc: 'A grader gave no score in its time; what it was doing was stopped where that is possible.',
+    remedy: 'give it more time, or bound its work',
+  },
+  sandbox_failed: {
+    status: 500,
+    retryable: true,
+    doc: 'A sandbox could not run a program at all. What a program itself does wrong is a result, not an error.',
+    remedy: 'see the cause; check that what the sandbox needs is installed, or that its service is up',
+  },
   loss_function_failed: {
     status: 500,
     retryable: false,

@@ -11,14 +11,40 @@ export interface Problem {
   readonly answer: string;
 }
 
+/** What one named component of a grader made of an answer. */
+export type GradedComponent = { readonly name: string; readonly weight: number } & (
+  | { readonly status: 'ok'; readonly score: number; readonly trace?: string }
+  | { readonly status: 'unparsed'; readonly score: number; readonly reason: string }
+  | { readonly status: 'not_applicable' }
+  | { readonly status: 'timeout' | 'grader_error'; readonly error: unknown }
+);
+
+interface GradeParts {
+  /** In the grader's order; absent where a grader isn't made of components. Traces are content. */
+  readonly components?: readonly GradedComponent[];
+}
+
 /**
  * The judgement of one answer. Whether it could be judged is apart from what it is worth: an answer that doesn't parse is
- * the model's doing and has a reward, a grader that fails is ours and has none.
+ * the model's doing and has a reward, a grader that fails or takes too long is ours and has none.
  */
-export type Grade =
-  | { readonly status: 'ok'; readonly reward: number }
-  | { readonly status: 'unparsed'; readonly reward: number }
-  | { readonly status: 'grader_error'; readonly error: unknown };
+export type Grade = GradeParts &
+  (
+    | { readonly status: 'ok'; readonly reward: number }
+    | { readonly status: 'unparsed'; readonly reward: number; readonly reason?: string }
+    | { readonly status: 'timeout'; readonly error: unknown }
+    | { readonly status: 'grader_error'; readonly error: unknown }
+  );
+
+/** Whether the grader, not the model, is to blame. */
+export function isFailure(grade: Grade): grade is Extract<Grade, { readonly error: unknown }> {
+  return grade.status === 'grader_error' || grade.status === 'timeout';
+}
+
+export interface GradeContext {
+  /** Aborted when the run ends; graders that wait for something hand it on. */
+  readonly signal?: AbortSignal;
+}
 
 export interface Answer<P extends Problem> {
   readonly problem: P;
@@ -40,7 +66,7 @@ export interface Environment<P extends Problem = Problem> {
   prompt?(problem: P, tokenizer: Tokenizer): number[];
   /** Texts that end an answer, besides the model's own end-of-sequence ids. */
   readonly stop?: readonly string[];
-  grade(answer: Answer<P>): Grade | Promise<Grade>;
+  grade(answer: Answer<P>, context?: GradeContext): Grade | Promise<Grade>;
 }
 
 /** The prompt of a problem in this environment. */

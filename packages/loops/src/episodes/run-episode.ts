@@ -2,7 +2,7 @@
 import type { SampledTokens } from '@loopwright/client';
 import { asLoopwrightError, complaint, LoopwrightError } from '@loopwright/protocol';
 import type { ChatMessage, Tokenizer } from '@loopwright/text';
-import type { Grade } from '../environments/environment.js';
+import { type Grade, isFailure } from '../environments/environment.js';
 import { createRandom, mixSeed } from '../random.js';
 import type { Sampler } from '../training/clients.js';
 import type { Episode, EpisodeEnvironment, EpisodeProblem, ModelTurn, Reply, Unfinished } from './environment.js';
@@ -92,7 +92,7 @@ export async function runEpisode<P extends EpisodeProblem>(options: RunEpisodeOp
     retokenizedTurns: transcript.retokenized,
     milliseconds: now() - startedAt,
     ...end,
-    ...(grade === undefined || grade.status === 'grader_error' ? {} : { reward: earned + grade.reward }),
+    ...(grade === undefined || isFailure(grade) ? {} : { reward: earned + grade.reward }),
   };
 }
 
@@ -148,7 +148,7 @@ function checkReply(reply: Reply): Reply {
 }
 
 function checkGrade(grade: Grade): Grade {
-  if (grade.status === 'grader_error' || Number.isFinite(grade.reward)) return grade;
+  if (isFailure(grade) || Number.isFinite(grade.reward)) return grade;
   const got = String(grade.reward);
   return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
 }

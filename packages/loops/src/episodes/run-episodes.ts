@@ -1,6 +1,7 @@
 /** Many rollouts at once: groups of each problem, in parallel, each with its own time; a slow or broken one never stops the rest. */
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { isFailure } from '../environments/environment.js';
 import { mixSeed } from '../random.js';
 import type { Sampler } from '../training/clients.js';
 import { numberWithin, wholeNumber } from '../training/options.js';
@@ -146,7 +147,8 @@ function checkFailures(rollouts: readonly EpisodeRollout[], limit: number): void
   if (failed.length <= limit * rollouts.length) return;
   const counts = new Map<string, number>();
   for (const { status, grade } of failed) {
-    const why = grade?.status === 'grader_error' ? 'grader_error' : status;
+    const why =
+      grade !== undefined && isFailure(grade) ? (grade.status === 'timeout' ? 'grader_timeout' : grade.status) : status;
     counts.set(why, (counts.get(why) ?? 0) + 1);
   }
   const told = [...counts].map(([why, count]) => `${count} ${why}`).join(', ');
@@ -155,6 +157,6 @@ function checkFailures(rollouts: readonly EpisodeRollout[], limit: number): void
     code: 'rollouts_failed',
     message: `rollouts: ${failed.length} of ${rollouts.length} came to no reward (${told}), more than the share of ${limit} that a run goes on with; the first failure is the cause of this error`,
     details: { failed: failed.length, of: rollouts.length, limit, ...Object.fromEntries(counts) },
-    cause: first?.error ?? (first?.grade?.status === 'grader_error' ? first.grade.error : undefined),
+    cause: first?.error ?? (first?.grade !== undefined && isFailure(first.grade) ? first.grade.error : undefined),
   });
 }

@@ -29,6 +29,7 @@ export function describeMetrics(metrics: Metrics): string[] {
     ...of('ratio/mean', (v) => `ratio ${v.toFixed(3)}${spread}`),
     ...of('groups/dead', (v) => `dead ${v}`),
     ...of('grade/errors', (v) => (v === 0 ? '' : `grader errors ${v}`)),
+    ...of('grade/timeouts', (v) => (v === 0 ? '' : `grader timeouts ${v}`)),
     ...of('tokens/sampled', (v) => `sampled ${v}`),
     ...of('tokens/trained', (v) => `trained ${v}`),
   ].filter((text) => text !== '');

@@ -1,6 +1,6 @@
 /** How many problems a model solves. */
 import type { Tokenizer } from '@loopwright/text';
-import type { Environment, Problem } from '../environments/environment.js';
+import { type Environment, isFailure, type Problem } from '../environments/environment.js';
 import { type Interval, wilsonInterval } from '../statistics/intervals.js';
 import type { Sampler } from './clients.js';
 import { numberWithin, wholeNumber } from './options.js';
@@ -29,6 +29,7 @@ export interface Evaluation<P extends Problem> {
   /** Wilson, 95 %. */
   readonly interval: Interval;
   readonly unparsed: number;
+  /** Answers whose grader threw or took too long: not among `n`. */
   readonly graderErrors: number;
   /** One per problem, in their order. */
   readonly answers: readonly ({ readonly problem: P } & Rollout)[];
@@ -60,8 +61,8 @@ export async function evaluate<P extends Problem>(
     const groups = await gradeGroups({ groups: sampled, environment, tokenizer, maxGraderErrorShare, scope });
     const answers = groups.flatMap(({ problem, rollouts }) => rollouts.map((rollout) => ({ problem, ...rollout })));
     const count = (test: (rollout: Rollout) => boolean): number => answers.filter(test).length;
-    const graderErrors = count(({ grade }) => grade.status === 'grader_error');
-    const correct = count(({ grade }) => grade.status !== 'grader_error' && grade.reward >= correctReward);
+    const graderErrors = count(({ grade }) => isFailure(grade));
+    const correct = count(({ reward }) => reward !== undefined && reward >= correctReward);
     const n = answers.length - graderErrors;
     return {
       accuracy: correct / n,

@@ -68,8 +68,9 @@ export async function collectGroups<P extends Problem>({
       }
       lap('time/reference_ms');
     }
-    const { maxGraderErrorShare } = run;
-    const judging = { groups: sampled, environment, tokenizer, maxGraderErrorShare, earlier: groups, scope };
+    const { maxGraderErrorShare, onGraderError } = run;
+    const limits = { maxGraderErrorShare, onGraderError, earlier: groups };
+    const judging = { groups: sampled, environment, tokenizer, ...limits, scope };
     groups.push(...withPenalties(await gradeGroups(judging), run));
     lap('time/grade_ms');
   }

@@ -2,7 +2,7 @@
 import type { SampledTokens } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import { type RlLossName, rlDatum } from '../datums/rl-datum.js';
-import type { Problem } from '../environments/environment.js';
+import { isFailure, type Problem } from '../environments/environment.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
 import { isDead } from '../statistics/advantages.js';
 import { klEstimate } from '../statistics/kl.js';
@@ -53,9 +53,9 @@ export function withPenalties<P extends Problem>(
   if (typeof overlong !== 'object') return groups;
   const limits = { maxTokens, buffer: overlong.penalizeLast };
   const lowered = (rollout: Rollout): Rollout => {
-    const { grade, sequence } = rollout;
-    if (grade.status === 'grader_error') return rollout;
-    return { ...rollout, grade: { ...grade, reward: grade.reward + overlongPenalty(sequence.tokens.length, limits) } };
+    const { grade, reward, sequence } = rollout;
+    if (isFailure(grade) || reward === undefined) return rollout; // a floor is what it was set to
+    return { ...rollout, reward: reward + overlongPenalty(sequence.tokens.length, limits) };
   };
   return groups.map((group) => ({ ...group, rollouts: group.rollouts.map(lowered) }));
 }
@@ -139,8 +139,9 @@ function datumsOf(
   return { datum, near };
 }
 
-function isJudged({ grade, sequence }: Rollout): boolean {
-  return grade.status !== 'grader_error' && sequence.tokens.length > 0;
+/** Has a reward, be it the floor of a failed grader. */
+function isJudged({ reward, sequence }: Rollout): boolean {
+  return reward !== undefined && sequence.tokens.length > 0;
 }
 
 function isTrained({ sequence }: Rollout, overlong: Resolved['overlong']): boolean {

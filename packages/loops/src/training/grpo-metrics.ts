@@ -2,7 +2,7 @@
 import type { ForwardBackwardOutput, OptimStepOutput, SampledTokens } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
-import type { Problem } from '../environments/environment.js';
+import { isFailure, type Problem } from '../environments/environment.js';
 import { isDead, mean, populationStd } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
 import type { Rollout, RolloutGroup } from './rollouts.js';
@@ -10,14 +10,16 @@ import type { Rollout, RolloutGroup } from './rollouts.js';
 /** By name; only finite numbers. What could not be measured is left out. */
 export type Metrics = Readonly<Record<string, number>>;
 
-/** Rewards of the answers that could be graded. */
+/** Rewards of the answers that have one: graded, or set to the floor where grading failed. */
 export function rewardsOf(rollouts: readonly Rollout[]): number[] {
-  return rollouts.flatMap(({ grade }) => (grade.status === 'grader_error' ? [] : [grade.reward]));
+  return rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward]));
 }
 
 /**
  * Of what was sampled: `reward/mean`, `reward/std_within_group` (mean of the groups' population standard deviations),
- * `groups/dead` (graded, all rewards equal), `groups/ungraded`, `grade/unparsed_share`, `grade/errors`,
+ * `groups/dead` (all rewards equal), `groups/ungraded` (no reward at all), `grade/unparsed_share`, `grade/errors`,
+ * `grade/timeouts`, `grade/excluded` (of both, those that were left out), `reward/<component>` (mean of its scores, before
+ * its weight), `grade/<component>_failed` (where any did),
  * `completion/length_mean` (tokens), `completion/truncated_share`, `tokens/sampled`, `kl/base` (mean of k3 over sampled
  * tokens, in nats).
  */
@@ -28,18 +30,22 @@ export function rolloutMetrics(
   const rollouts = groups.flatMap((group) => group.rollouts);
   const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
   const graded = rewards_PG.filter((rewards) => rewards.length > 0);
-  const share = (test: (rollout: Rollout) => boolean): number => rollouts.filter(test).length / rollouts.length;
+  const count = (test: (rollout: Rollout) => boolean): number => rollouts.filter(test).length;
+  const share = (test: (rollout: Rollout) => boolean): number => count(test) / rollouts.length;
   const kl = rollouts.flatMap(({ sequence }) => {
     const scores = reference?.get(sequence);
     return scores === undefined ? [] : klK3(sequence.logprobs, scores);
   });
   return finite({
+    ...componentMetrics(rollouts),
     'reward/mean': mean(rewards_PG.flat()),
     'reward/std_within_group': mean(graded.map(populationStd)),
     'groups/dead': graded.filter(isDead).length,
     'groups/ungraded': groups.length - graded.length,
     'grade/unparsed_share': share(({ grade }) => grade.status === 'unparsed'),
-    'grade/errors': rollouts.filter(({ grade }) => grade.status === 'grader_error').length,
+    'grade/errors': count(({ grade }) => grade.status === 'grader_error'),
+    'grade/timeouts': count(({ grade }) => grade.status === 'timeout'),
+    'grade/excluded': count(({ reward }) => reward === undefined),
     'completion/length_mean': mean(rollouts.map(({ sequence }) => sequence.tokens.length)),
     'completion/truncated_share': share(({ sequence }) => sequence.stopReason === 'length'),
     'tokens/sampled': rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0),
@@ -70,6 +76,32 @@ export function trainingMetrics(
     'ratio/max': ratios.reduce((high, ratio) => Math.max(high, ratio), Number.NEGATIVE_INFINITY),
     'tokens/trained': pass.trainingTokens,
   });
+}
+
+/** Components are measured apart, so that one that stops working doesn't hide in the sum. */
+function componentMetrics(rollouts: readonly Rollout[]): Metrics {
+  const all = rollouts.flatMap(({ grade }) => grade.components ?? []);
+  const metrics: Record<string, number> = {};
+  for (const name of new Set(all.map((component) => component.name))) {
+    const own = all.filter((component) => component.name === name);
+    const scores = own.flatMap((each) => (each.status === 'ok' || each.status === 'unparsed' ? [each.score] : []));
+    const failed = own.filter(({ status }) => status === 'timeout' || status === 'grader_error').length;
+    metrics[`reward/${name}`] = mean(scores); // NaN, and so left out, where none scored
+    if (failed > 0) metrics[`grade/${name}_failed`] = failed;
+  }
+  return metrics;
+}
+
+/** What the excluded and floored answers of a step come to, in one line without content; absent where there were none. */
+export function gradingWarning(groups: readonly RolloutGroup<Problem>[]): string | undefined {
+  const rollouts = groups.flatMap((group) => group.rollouts);
+  const failures = rollouts.filter(({ grade }) => isFailure(grade));
+  if (failures.length === 0) return undefined;
+  const late = failures.filter(({ grade }) => grade.status === 'timeout').length;
+  const excluded = failures.filter(({ reward }) => reward === undefined).length;
+  const fate = excluded === failures.length ? 'left out' : 'trained with the floor reward';
+  const kinds = `${failures.length - late} by an error, ${late} by time`;
+  return `${failures.length} of ${rollouts.length} answers could not be graded (${kinds}) and were ${fate}`;
 }
 
 function finite(metrics: Metrics): Metrics {

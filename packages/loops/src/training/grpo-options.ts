@@ -8,8 +8,8 @@ import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
 import type { Sampler, Scorer, Trainer } from './clients.js';
 import type { Metrics } from './grpo-metrics.js';
-import { learningRateWithin, numberWithin, wholeNumber } from './options.js';
-import type { RolloutGroup } from './rollouts.js';
+import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
+import type { OnGraderError, RolloutGroup } from './rollouts.js';
 
 export interface GrpoOptions<P extends Problem> {
   readonly training: Trainer;
@@ -56,6 +56,8 @@ export interface GrpoOptions<P extends Problem> {
   readonly reference?: GrpoReference;
   /** Share of answers that may fail to be graded before the run stops; default 0.2. */
   readonly maxGraderErrorShare?: number;
+  /** What becomes of those: left out (the default), or trained with a floor reward. Either way they are counted and reported. */
+  readonly onGraderError?: OnGraderError;
   /** Of problems and samples; default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
@@ -86,6 +88,8 @@ interface GrpoStepFacts<P extends Problem> {
   readonly step: number;
   readonly totalSteps: number;
   readonly metrics: Metrics;
+  /** What went wrong without ending the run, such as answers that could not be graded; one line each, without content. */
+  readonly warnings: readonly string[];
   /** What was sampled: content, for people and tests, not for logs. */
   readonly groups: readonly RolloutGroup<P>[];
 }
@@ -121,6 +125,7 @@ export function resolve<P extends Problem>({
   refillRounds = 0,
   reference,
   maxGraderErrorShare = 0.2,
+  onGraderError = 'exclude',
   seed = 0,
   now = () => performance.now(),
   training,
@@ -137,6 +142,7 @@ export function resolve<P extends Problem>({
     numberWithin('overlong.penalizeLast', overlong.penalizeLast, { min: 1, max: maxTokens });
   }
   wholeNumber('refillRounds', refillRounds, 0);
+  if (onGraderError !== 'exclude') finiteNumber('onGraderError.floor', onGraderError.floor);
   const klCoefficient = reference?.klCoefficient ?? 0;
   const everySteps = klCoefficient === 0 ? (reference?.everySteps ?? 1) : 1;
   numberWithin('reference.klCoefficient', klCoefficient, { min: 0, max: 100 });
@@ -152,7 +158,7 @@ export function resolve<P extends Problem>({
   }
   return {
     ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
-    ...{ loss, lossConfig, advantages, maxGraderErrorShare, seed, now, reference },
+    ...{ loss, lossConfig, advantages, maxGraderErrorShare, onGraderError, seed, now, reference },
     ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },
   };
 }

@@ -12,7 +12,7 @@ import { createRandom } from '../random.js';
 import type { Sampler } from './clients.js';
 import { collectGroups } from './grpo-collect.js';
 import { trainingData } from './grpo-data.js';
-import { type Metrics, rolloutMetrics, trainingMetrics } from './grpo-metrics.js';
+import { gradingWarning, type Metrics, rolloutMetrics, trainingMetrics } from './grpo-metrics.js';
 import { type GrpoOptions, type GrpoResult, resolve } from './grpo-options.js';
 import { withScope } from './scope.js';
 
@@ -55,7 +55,8 @@ export async function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promi
         'groups/refilled': groups.length - run.groupsPerStep,
         ...times,
       };
-      const facts = { step, totalSteps: run.steps, groups };
+      const warning = gradingWarning(groups);
+      const facts = { step, totalSteps: run.steps, groups, warnings: warning === undefined ? [] : [warning] };
       if (data.length === 0) {
         skippedSteps += 1;
         const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };

@@ -15,6 +15,13 @@ export function numberWithin(field: string, value: number, { min, max }: { min: 
   }
 }
 
+/** @throws `invalid_argument` */
+export function finiteNumber(field: string, value: number): void {
+  if (!Number.isFinite(value)) {
+    throw complaint({ field: `options.${field}`, expected: 'a finite number', got: String(value) });
+  }
+}
+
 /** Adam refuses 0. @throws `invalid_argument` */
 export function learningRateWithin(value: number): void {
   if (!(value > 0 && value <= 0.01)) {

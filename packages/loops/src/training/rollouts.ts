@@ -3,7 +3,7 @@
 import type { SampledTokens } from '@loopwright/client';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
-import { type Environment, type Grade, type Problem, promptOf } from '../environments/environment.js';
+import { type Environment, type Grade, isFailure, type Problem, promptOf } from '../environments/environment.js';
 import type { Sampler } from './clients.js';
 import type { Scope } from './scope.js';
 
@@ -12,7 +12,15 @@ export interface Rollout {
   readonly sequence: SampledTokens;
   readonly text: string;
   readonly grade: Grade;
+  /** What it is worth to training: the grade's reward, or the floor that was set for failed graders; absent: left out. */
+  readonly reward?: number;
 }
+
+/**
+ * What becomes of an answer that could not be judged (`grader_error`, `timeout`): left out of its group and counted, or
+ * trained with a reward that says so, counted as well.
+ */
+export type OnGraderError = 'exclude' | { readonly floor: number };
 
 /** The answers to one problem. */
 export interface RolloutGroup<P extends Problem> {
@@ -70,8 +78,10 @@ export interface GradeGroupsOptions<P extends Problem> {
   readonly groups: readonly SampledGroup<P>[];
   readonly environment: Environment<P>;
   readonly tokenizer: Tokenizer;
-  /** Above this share of samples that could not be judged, the run stops. */
+  /** Above this share of samples that could not be judged, the run stops, whatever becomes of them. */
   readonly maxGraderErrorShare: number;
+  /** Default `exclude`. */
+  readonly onGraderError?: OnGraderError;
   /** Judged before, and counted in that share. */
   readonly earlier?: readonly RolloutGroup<P>[];
   readonly scope: Scope;
@@ -83,7 +93,15 @@ export interface GradeGroupsOptions<P extends Problem> {
  * @throws `grader_failed` when too many answers could not be judged, with the first failure as cause
  */
 export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
-  const { groups, environment, tokenizer, maxGraderErrorShare, earlier = [], scope } = options;
+  const {
+    groups,
+    environment,
+    tokenizer,
+    maxGraderErrorShare,
+    onGraderError = 'exclude',
+    earlier = [],
+    scope,
+  } = options;
   const grading = Promise.all(
     groups.map(async ({ problem, prompt, sequences }) => ({
       problem,
@@ -92,14 +110,16 @@ export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions
         sequences.map(async (sequence): Promise<Rollout> => {
           const text = tokenizer.decode(sequence.tokens);
           const answer = { problem, text, stopReason: sequence.stopReason };
-          return { sequence, text, grade: await gradeSafely(environment, answer) };
+          const grade = await scope.orAborted((signal) => gradeSafely(environment, answer, signal));
+          const reward = rewardOf(grade, onGraderError);
+          return { sequence, text, grade, ...(reward === undefined ? {} : { reward }) };
         }),
       ),
     })),
   );
-  const graded = await scope.orAborted(grading);
+  const graded = await grading;
   const rollouts = [...earlier, ...graded].flatMap((group) => group.rollouts);
-  const failures = rollouts.flatMap(({ grade }) => (grade.status === 'grader_error' ? [grade.error] : []));
+  const failures = rollouts.flatMap(({ grade }) => (isFailure(grade) ? [grade.error] : []));
   if (failures.length > maxGraderErrorShare * rollouts.length) {
     throw new LoopwrightError({
       code: 'grader_failed',
@@ -111,13 +131,19 @@ export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions
   return graded;
 }
 
+function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefined {
+  if (!isFailure(grade)) return grade.reward;
+  return onGraderError === 'exclude' ? undefined : onGraderError.floor;
+}
+
 async function gradeSafely<P extends Problem>(
   environment: Environment<P>,
   answer: Parameters<Environment<P>['grade']>[0],
+  signal: AbortSignal,
 ): Promise<Grade> {
   try {
-    const grade = await environment.grade(answer);
-    if (grade.status === 'grader_error' || Number.isFinite(grade.reward)) return grade;
+    const grade = await environment.grade(answer, { signal });
+    if (isFailure(grade) || Number.isFinite(grade.reward)) return grade;
     const got = String(grade.reward);
     return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
   } catch (error) {

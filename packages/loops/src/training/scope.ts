@@ -13,8 +13,8 @@ export interface Scope {
    * its error is thrown. Each call has a signal of its own: dozens of listeners on one make Node warn of a leak.
    */
   all<T extends readonly unknown[]>(work: { readonly [K in keyof T]: Work<T[K]> }): Promise<T>;
-  /** For work that knows no signal, such as a grader: `promise`, or a rejection when the caller aborts first. */
-  orAborted<T>(promise: Promise<T>): Promise<T>;
+  /** For work that may ignore its signal, such as a grader: its result, or a rejection when the caller aborts first. */
+  orAborted<T>(work: Work<T>): Promise<T>;
 }
 
 /**
@@ -54,14 +54,14 @@ export async function withScope<T>(signal: AbortSignal | undefined, body: (scope
       throw error;
     }
   };
-  const orAborted: Scope['orAborted'] = (promise) =>
+  const orAborted: Scope['orAborted'] = (work) =>
     start(
       (own) =>
         new Promise((resolve, reject) => {
           const stop = (): void => reject(own.reason);
           if (own.aborted) stop();
           own.addEventListener('abort', stop, { once: true });
-          promise.then(resolve, reject);
+          work(own).then(resolve, reject);
         }),
     );
   check();

@@ -22,7 +22,7 @@ for (let step = 1; step <= steps; step++) {
       const rewards = await Promise.all(
         sequences.map(async ({ tokens, stopReason }) => {
           const verdict = await environment.grade({ problem, text: tokenizer.decode(tokens), stopReason });
-          if (verdict.status === 'grader_error') throw verdict.error; // a broken grader is no reward of 0
+          if ('error' in verdict) throw verdict.error; // a broken grader is no reward of 0
           return verdict.reward;
         }),
       );

@@ -54,6 +54,8 @@ const spellings = {
   operation_failed: fault,
   grader_failed: fault,
   rollouts_failed: fault,
+  grader_timeout: fault,
+  sandbox_failed: fault,
   operation_skipped: invalid,
   disposed: fault,
 } as const satisfies Record<ErrorCode, Spelling>;

@@ -68,6 +68,8 @@ const exceptions = {
   operation_failed: invalid,
   grader_failed: fault,
   rollouts_failed: fault,
+  grader_timeout: fault,
+  sandbox_failed: fault,
   loss_function_failed: fault,
   operation_skipped: conflict,
   disposed: conflict,

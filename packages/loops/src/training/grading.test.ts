@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import type { Environment, Grade } from '../environments/environment.js';
+import { createGrader } from '../graders/grader.js';
+import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
+import { evaluate } from './evaluate.js';
+import { runGrpo } from './grpo.js';
+import type { GrpoOptions, GrpoStep } from './grpo-options.js';
+import type { OnGraderError } from './rollouts.js';
+
+const small = { groupsPerStep: 4, samplesPerGroup: 16, maxTokens: 1, steps: 1 };
+const right = {
+  name: 'right',
+  score: ({ text, problem }: { text: string; problem: { answer: string } }) => (text === problem.answer ? 1 : 0),
+};
+
+/** An environment whose grader fails for the answers that `fails` names. */
+function failingFor(fails: (text: string) => boolean, failure: () => number | Promise<number>): Environment {
+  const grade = createGrader({
+    components: [
+      right,
+      { name: 'fragile', weight: 0.5, timeoutMs: 5, score: ({ text }) => (fails(text) ? failure() : 0) },
+    ],
+  });
+  return { ...copyEnvironment, grade };
+}
+const broken = (): number => {
+  throw new Error('the grader is broken');
+};
+const endless = (): Promise<number> => new Promise(() => {});
+
+async function oneStep(environment: Environment, options: Partial<GrpoOptions<never>> = {}): Promise<GrpoStep> {
+  const steps: GrpoStep[] = [];
+  await runGrpo({ ...small, ...options, training: new Bandit(), environment, onStep: (step) => void steps.push(step) });
+  return steps[0]!;
+}
+
+describe('a loop with a grader of components', () => {
+  it('measures every component apart from the reward', async () => {
+    const step = await oneStep(failingFor(() => false, broken));
+    expect(step.metrics['reward/right']).toBeCloseTo(step.metrics['reward/mean']!, 12);
+    expect(step.metrics['reward/fragile']).toBe(0);
+    expect(step.warnings).toEqual([]);
+  });
+
+  it.each<[string, () => number | Promise<number>, Grade['status'], string]>([
+    ['throws', broken, 'grader_error', 'grade/errors'],
+    ['takes too long', endless, 'timeout', 'grade/timeouts'],
+  ])('leaves out, counts and reports answers whose grader %s', async (_, failure, status, metric) => {
+    const step = await oneStep(
+      failingFor((text) => text === '7', failure),
+      { maxGraderErrorShare: 1 },
+    );
+    const failed = step.groups.flatMap(({ rollouts }) => rollouts).filter(({ grade }) => grade.status === status);
+    expect(failed.length).toBeGreaterThan(0);
+    for (const { text, reward } of failed) expect([text, reward]).toEqual(['7', undefined]);
+    expect(step.metrics[metric]).toBe(failed.length);
+    expect(step.metrics['grade/excluded']).toBe(failed.length);
+    expect(step.metrics['grade/fragile_failed']).toBe(failed.length);
+    expect(step.warnings).toEqual([expect.stringMatching(new RegExp(`^${failed.length} of 64 answers .* left out$`))]);
+    // The mean is that of the answers that were graded, not one with zeros in it.
+    const graded = step.groups
+      .flatMap(({ rollouts }) => rollouts)
+      .flatMap(({ grade }) => (grade.status === 'ok' ? [grade.reward] : []));
+    expect(step.metrics['reward/mean']).toBeCloseTo(
+      graded.reduce((sum, reward) => sum + reward, 0) / graded.length,
+      12,
+    );
+  });
+
+  it('trains failed answers with the floor where one is set, and still counts them', async () => {
+    const onGraderError: OnGraderError = { floor: -1 };
+    const step = await oneStep(
+      failingFor((text) => text === '7', broken),
+      { maxGraderErrorShare: 1, onGraderError },
+    );
+    const failed = step.groups
+      .flatMap(({ rollouts }) => rollouts)
+      .filter(({ grade }) => grade.status === 'grader_error');
+    expect(failed.map(({ reward }) => reward)).toEqual(failed.map(() => -1));
+    expect(step.metrics).toMatchObject({ 'grade/errors': failed.length, 'grade/excluded': 0 });
+    expect(step.warnings[0]).toMatch(/floor reward$/);
+  });
+
+  it.each([['exclude' as const], [{ floor: 0 }]])(
+    'stops above the share of failures, with %s as well',
+    async (onGraderError) => {
+      await expect(
+        oneStep(
+          failingFor(() => true, broken),
+          { onGraderError },
+        ),
+      ).rejects.toMatchObject({
+        code: 'grader_failed',
+        details: { failed: 64, of: 64, limit: 0.2 },
+        cause: { message: 'the grader is broken', stack: expect.stringContaining('grading.test') },
+      });
+    },
+  );
+
+  it('refuses a floor that is no number', async () => {
+    await expect(oneStep(copyEnvironment, { onGraderError: { floor: Number.NaN } })).rejects.toMatchObject({
+      code: 'invalid_argument',
+    });
+  });
+
+  it('tells graders when the run is aborted', async () => {
+    const abort = new AbortController();
+    let told = 0;
+    const environment: Environment = {
+      ...copyEnvironment,
+      grade: (_, { signal } = {}) =>
+        new Promise((resolve) => {
+          signal?.addEventListener('abort', () => {
+            told += 1;
+            resolve({ status: 'ok', reward: 0 });
+          });
+          queueMicrotask(() => abort.abort());
+        }),
+    };
+    await expect(oneStep(environment, { signal: abort.signal })).rejects.toMatchObject({ code: 'cancelled' });
+    expect(told).toBe(64);
+  });
+});
+
+describe('evaluate', () => {
+  it('leaves answers whose grader took too long out of n', async () => {
+    const problems = [0, 1, 2, 3].map(copyProblem);
+    const environment = failingFor(() => true, endless);
+    const tokenizer = characterTokenizer();
+    const result = await evaluate(new Bandit().snapshot(), {
+      environment,
+      tokenizer,
+      problems,
+      maxTokens: 1,
+      maxGraderErrorShare: 1,
+    });
+    expect(result).toMatchObject({ n: 0, graderErrors: 4 });
+  });
+});

@@ -5,7 +5,7 @@ import { loadModelTokenizer, openModelFiles, type SampleRequest } from '@loopwri
 import { startServer } from '@loopwright/server';
 import { temporaryDirectory } from '@loopwright/testkit';
 import { type Script, ScriptedEngine } from '../../support/scripted-engine.js';
-import { makeTinyModel } from '../../support/tiny-model.js';
+import { changeConfig, makeTinyModel } from '../../support/tiny-model.js';
 
 /** As Qwen's: tools in the system turn, calls and their answers in tags of their own. */
 const template = [
@@ -34,15 +34,19 @@ export interface ScriptedServerOptions {
   readonly apiKey?: string;
   /** Where it was told nothing, the model repeats the last user's or tool's message. */
   readonly parrot?: boolean;
+  /** 512 by default. */
+  readonly contextLength?: number;
 }
 
 export async function startScriptedServer({
   parrot = false,
+  contextLength = 512,
   ...options
 }: ScriptedServerOptions = {}): Promise<ScriptedServer> {
   const folder = await temporaryDirectory();
   const directory = await makeTinyModel(join(folder.path, 'model'));
   await writeFile(join(directory, 'chat_template.jinja'), template);
+  await changeConfig(directory, { max_position_embeddings: contextLength });
   const model = 'scripted';
   const tokenizer = await loadModelTokenizer(await openModelFiles(directory));
   const ending = tokenizer.eosTokenIds.slice(0, 1);
@@ -51,7 +55,7 @@ export async function startScriptedServer({
     return { ids: [...tokenizer.encode(text), ...ending] };
   };
   const engine = new ScriptedEngine({
-    model: { id: model, contextLength: 512, vocabSize: 300 },
+    model: { id: model, contextLength, vocabSize: 300 },
     otherwise: parrot ? repeated : undefined,
   });
   const server = await startServer({

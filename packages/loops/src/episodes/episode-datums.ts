@@ -6,7 +6,7 @@ import type { EpisodeProblem } from './environment.js';
 import type { EpisodeRollout } from './run-episode.js';
 
 export interface EpisodeDatumsOptions {
-  readonly rollout: Pick<EpisodeRollout<EpisodeProblem>, 'sequences' | 'turns'>;
+  readonly rollout: Pick<EpisodeRollout<EpisodeProblem>, 'sequences'> & { readonly turns: readonly unknown[] };
   /** Of every sampled token, or one number for each turn of the model. */
   readonly advantage: number | readonly number[];
 }

@@ -170,6 +170,12 @@ export const errorCatalogue = {
     doc: 'A fault of the product.',
     remedy: 'call again; if that does not help, report it with its request id',
   },
+  blob_damaged: {
+    status: 500,
+    retryable: false,
+    doc: 'A stored file is missing or holds other bytes than were written: something else than the server changed it.',
+    remedy: 'restore the data directory from a backup, or use another version',
+  },
   engine_failed: {
     status: 500,
     retryable: true,

@@ -27,6 +27,20 @@ export type {
 export { operationStatuses, trainingOperationTypes } from './operation.js';
 export type { AdamParams } from './optimizer.js';
 export { adamRanges } from './optimizer.js';
+export type {
+  Approval,
+  ApprovalStatus,
+  RegisteredVersion,
+  TrainedData,
+  VersionChange,
+  VersionFile,
+  VersionGroup,
+  VersionKind,
+  VersionLineage,
+  VersionMetric,
+  VersionState,
+} from './registry.js';
+export { approvalStatuses, versionKinds, versionLimits, versionStates } from './registry.js';
 export type { SamplingParams, StopReason } from './sampling.js';
 export { samplingRanges } from './sampling.js';
 export type {

@@ -229,7 +229,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       workspaceId,
       database,
       sessions,
-      tools: { log, registry, blobs, snapshots, clock, temporaryDirectory },
+      tools: { database, log, registry, blobs, snapshots, clock, temporaryDirectory },
       models,
       engines,
       logger,
@@ -255,6 +255,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     const app = createApp({
       service,
       registry,
+      blobs,
       models,
       engines,
       workspaceId,

@@ -1,5 +1,7 @@
 /** Where payloads, results and checkpoints lie: immutable bytes, named by their SHA-256, apart from the database. */
 
+import type { Readable } from 'node:stream';
+
 /** A blob of a workspace. */
 export interface BlobRef {
   readonly workspaceId: string;
@@ -24,13 +26,18 @@ export interface BlobStore {
    * @throws `disk_full`: nothing is left behind
    */
   put(workspaceId: string, bytes: Uint8Array): Promise<string>;
-  /** @throws `internal` when the blob is missing or its bytes are not those of its name */
+  /** @throws `blob_damaged` when the blob is missing or its bytes are not those of its name */
   get(ref: BlobRef): Promise<Uint8Array>;
+  /** Reads a blob through where it was not found whole before, or has changed since. @throws `blob_damaged` */
+  verify(ref: BlobRef): Promise<void>;
+  /** The bytes of a blob, verified before the first is given out; the stream is the caller's. @throws `blob_damaged` */
+  read(ref: BlobRef): Promise<Readable>;
   /** Takes over the files of a directory (complete and on the disk already) without copying where the file system allows. */
   adopt(workspaceId: string, directory: string, files: readonly string[]): Promise<Manifest>;
   /**
-   * Makes `directory` hold the files of a manifest, verified; it appears whole or not at all, and an existing one is left alone.
-   * Its files are read-only and may be the blobs themselves.
+   * Makes `directory` hold the files of a manifest, verified; it appears whole or not at all. One that is there already is verified as
+   * well, and made anew where it is damaged. Its files are read-only and may be the blobs themselves.
+   * @throws `blob_damaged`
    */
   materialize(workspaceId: string, manifest: Manifest, directory: string): Promise<void>;
   /** Removes a blob, unless it was written or asked for again within the grace time. Unknown ones are fine. */

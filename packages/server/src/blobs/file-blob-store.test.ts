@@ -26,7 +26,7 @@ describe('FileBlobStore', () => {
   it('keeps workspaces apart', async () => {
     const store = new FileBlobStore({ root: fresh() });
     const hash = await store.put('one', bytes('abc'));
-    await expect(store.get({ workspaceId: 'two', hash })).rejects.toMatchObject({ code: 'internal' });
+    await expect(store.get({ workspaceId: 'two', hash })).rejects.toMatchObject({ code: 'blob_damaged' });
   });
 
   it('notices bytes that were changed from outside', async () => {

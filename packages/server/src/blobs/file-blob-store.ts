@@ -3,10 +3,12 @@ import { createHash, randomUUID } from 'node:crypto';
 import * as nodeSyncFiles from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
-import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
+import type { Readable } from 'node:stream';
+import { complaint, diskFull, errorCatalogue, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import type { Durability } from '../durability.js';
 import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
 import { RecentBytes } from './recent-bytes.js';
+import { VerifiedFiles } from './verified-files.js';
 
 /** The file operations in use; tests hand in failing ones. */
 export type FileOperations = Pick<
@@ -38,6 +40,7 @@ export class FileBlobStore implements BlobStore {
   readonly #smallFiles: SmallFileOperations;
   readonly #made = new Set<string>();
   readonly #recent = new RecentBytes();
+  readonly #verified = new VerifiedFiles();
 
   constructor({
     root,
@@ -98,14 +101,25 @@ export class FileBlobStore implements BlobStore {
     return bytes;
   }
 
-  /** The path of a blob, whose bytes were checked; they stay the store's. @throws `internal` as `get` */
+  /** The path of a blob, whose bytes were checked; they stay the store's. @throws `blob_damaged` */
   async file(ref: BlobRef): Promise<string> {
     const path = this.#path(ref);
-    const { hash } = await hashFile(path).catch((error: unknown) => {
+    let isWhole: boolean;
+    try {
+      isWhole = await this.#verified.check(path, ref.hash);
+    } catch (error) {
       throw damaged(ref, 'is missing', error);
-    });
-    if (hash !== ref.hash) throw damaged(ref, 'holds other bytes');
+    }
+    if (!isWhole) throw damaged(ref, 'holds other bytes');
     return path;
+  }
+
+  async verify(ref: BlobRef): Promise<void> {
+    await this.file(ref);
+  }
+
+  async read(ref: BlobRef): Promise<Readable> {
+    return nodeSyncFiles.createReadStream(await this.file(ref), { highWaterMark: 1 << 20 });
   }
 
   async adopt(workspaceId: string, directory: string, files: readonly string[]): Promise<Manifest> {
@@ -113,9 +127,9 @@ export class FileBlobStore implements BlobStore {
     try {
       for (const path of [...files].sort()) {
         const source = join(directory, checkedPath(path));
-        const { hash, sizeBytes } = await hashFile(source);
+        const { hash, sizeBytes } = await this.#verified.hash(source);
         const target = this.#path({ workspaceId, hash });
-        if (!(await this.#touch(target, sizeBytes))) await this.#linkOrCopy(source, target);
+        if (!(await this.#touch(target, hash))) await this.#linkOrCopy(source, target);
         manifest.push({ path, hash, sizeBytes });
       }
     } catch (error) {
@@ -125,7 +139,10 @@ export class FileBlobStore implements BlobStore {
   }
 
   async materialize(workspaceId: string, manifest: Manifest, directory: string): Promise<void> {
-    if (await exists(this.#files, directory)) return;
+    if (await exists(this.#files, directory)) {
+      if (await this.#holds(directory, manifest)) return;
+      await this.#files.rm(directory, { recursive: true, force: true });
+    }
     const temporary = `${directory}.${randomUUID()}.tmp`;
     try {
       for (const { path, hash } of manifest) {
@@ -141,16 +158,33 @@ export class FileBlobStore implements BlobStore {
 
   async delete(ref: BlobRef): Promise<boolean> {
     const path = this.#path(ref);
+    if (!(await this.#isOld(path))) return !(await exists(this.#files, path));
+    // It may be asked for again at this very moment: what comes after the rename finds none and writes it anew, and what came before is seen.
+    const aside = `${path}.${randomUUID()}.tmp`;
     try {
-      const { mtimeMs } = await this.#files.stat(path);
-      if (Date.now() - mtimeMs < this.#graceMs) return false;
+      await this.#files.rename(path, aside);
     } catch (error) {
       if (errno(error) === 'ENOENT') return true;
       throw storageError(error);
     }
-    this.#recent.remove(path);
-    await this.#files.rm(path, { force: true });
-    return true;
+    if (await this.#isOld(aside)) {
+      this.#recent.remove(path);
+      await this.#files.rm(aside, { force: true });
+      return true;
+    }
+    await this.#files.rename(aside, path);
+    return false;
+  }
+
+  /** Whether a file was neither written nor asked for within the grace time; false where there is none. */
+  async #isOld(path: string): Promise<boolean> {
+    try {
+      const { mtimeMs } = await this.#files.stat(path);
+      return Date.now() - mtimeMs >= this.#graceMs;
+    } catch (error) {
+      if (errno(error) === 'ENOENT') return false;
+      throw storageError(error);
+    }
   }
 
   #path({ workspaceId, hash }: BlobRef): string {
@@ -160,13 +194,25 @@ export class FileBlobStore implements BlobStore {
     return join(this.#root, workspaceId, hash.slice(0, 2), hash);
   }
 
-  /** True when the blob is there; makes it young again, so that a collection that runs meanwhile leaves it. */
-  async #touch(path: string, sizeBytes: number): Promise<boolean> {
+  /** Whether a directory that was laid out before still holds what it should. */
+  async #holds(directory: string, manifest: Manifest): Promise<boolean> {
+    try {
+      for (const { path, hash } of manifest) {
+        if (!(await this.#verified.check(join(directory, checkedPath(path)), hash))) return false;
+      }
+      return true;
+    } catch {
+      return false; // a file is missing
+    }
+  }
+
+  /** True when the blob is there and whole; makes it young again, so that a collection that runs meanwhile leaves it. */
+  async #touch(path: string, hash: string): Promise<boolean> {
     try {
       const now = new Date();
-      const { size } = await this.#files.stat(path);
-      if (size !== sizeBytes) return false; // damaged: written anew
+      if (!(await this.#verified.check(path, hash))) return false; // damaged: written anew
       await this.#files.utimes(path, now, now);
+      await this.#verified.trust(path, hash);
       return true;
     } catch {
       return false;
@@ -231,17 +277,6 @@ async function exists(files: FileOperations, path: string): Promise<boolean> {
   }
 }
 
-async function hashFile(path: string): Promise<{ hash: string; sizeBytes: number }> {
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  for await (const chunk of nodeSyncFiles.createReadStream(path, { highWaterMark: 1 << 20 })) {
-    const bytes = chunk as Buffer; // true: a stream without an encoding yields buffers
-    hash.update(bytes);
-    sizeBytes += bytes.byteLength;
-  }
-  return { hash: hash.digest('hex'), sizeBytes };
-}
-
 function checkedPath(path: string): string {
   const clean = normalize(path);
   if (path === '' || isAbsolute(path) || clean === '..' || clean.startsWith(`..${sep}`)) {
@@ -265,8 +300,14 @@ export function storageError(error: unknown): LoopwrightError {
 
 function damaged(ref: BlobRef, what: string, cause?: unknown): LoopwrightError {
   return new LoopwrightError({
-    code: 'internal',
+    code: 'blob_damaged',
     message: `blob ${ref.hash.slice(0, 12)}… ${what}; the data directory was damaged from outside`,
+    details: {
+      field: `blob ${ref.hash}`,
+      expected: 'the bytes that were written',
+      got: `one that ${what}`,
+      remedy: errorCatalogue.blob_damaged.remedy,
+    },
     cause,
   });
 }

@@ -241,6 +241,20 @@ export class OperationLog {
     return rows.map(operationFromRow).filter((record) => record.kind === 'training');
   }
 
+  /** Training operations with numbers above the first and below the second, by their numbers. */
+  async trainingBetween(sessionId: string, after: number, before: number): Promise<TrainingRecord[]> {
+    const rows = await this.#database
+      .selectFrom('operations')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('kind', '=', 'training')
+      .where('sequence_number', '>', after)
+      .where('sequence_number', '<', before)
+      .orderBy('sequence_number')
+      .execute();
+    return rows.map(operationFromRow).filter((record) => record.kind === 'training');
+  }
+
   async operation(record: OperationRecord): Promise<Operation> {
     return decodeOperation(await this.#blobs.get({ workspaceId: record.workspaceId, hash: record.payloadBlob }));
   }

@@ -21,6 +21,8 @@ export interface ResolvedInputs {
   readonly weights?: WeightsRef;
   /** Id that a save will have; given when it first runs, so that a repetition after a crash makes the same version. */
   readonly version?: VersionId;
+  /** Of a pass: how many. */
+  readonly datums?: number;
   /** Of a load. */
   readonly loadOptimizer?: boolean;
   /** Null when the session had none yet. */

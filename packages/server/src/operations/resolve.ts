@@ -49,6 +49,8 @@ export async function resolveTraining(
   registry: Registry,
 ): Promise<Resolved<TrainingOperation>> {
   trainedSpec(session);
+  if (operation.type === 'forward' || operation.type === 'forward-backward')
+    return { operation, resolved: { datums: operation.data.length }, readsVersion: null };
   if (operation.type !== 'load-state') return { operation, resolved: {}, readsVersion: null };
   const { version: id, loadOptimizer } = operation;
   const version = await registry.get(session.workspaceId, id);

@@ -26,20 +26,38 @@ export async function collectGarbage({ database, blobs, registry, clock }: Colle
   const ended = await database
     .selectFrom('versions')
     .select(['workspace_id', 'id'])
+    .where('collected_at_ms', 'is', null)
     .where((is) => is.or([is('deleted_at_ms', 'is not', null), is('expires_at_ms', '<=', clock.now())]))
     .execute();
   let versions = 0;
   for (const { workspace_id: workspaceId, id } of ended) {
-    if (!(await removeVersion(database, workspaceId, id))) continue;
+    if (!(await releaseFiles(database, { workspaceId, id, nowMs: clock.now() }))) continue;
     await rm(registry.directoryOf(workspaceId, id), { recursive: true, force: true });
     versions += 1;
   }
   return { versions, blobs: await deleteGarbage(database, blobs) };
 }
 
-/** False while an open operation reads the version, or a live session may have to be rebuilt from it. */
-async function removeVersion(database: Database, workspaceId: string, id: VersionId): Promise<boolean> {
+interface EndedVersion {
+  readonly workspaceId: string;
+  readonly id: VersionId;
+  readonly nowMs: number;
+}
+
+/**
+ * Takes the files away from a version; its row stays, so that it can be told what became of it and the lineage of others stays whole.
+ * False while an open operation reads it, or a live session may have to be rebuilt from it; and when somebody has just kept it.
+ */
+async function releaseFiles(database: Database, { workspaceId, id, nowMs }: EndedVersion): Promise<boolean> {
   return database.transaction().execute(async (trx) => {
+    const version = await trx
+      .selectFrom('versions')
+      .select(['deleted_at_ms', 'expires_at_ms'])
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    const { deleted_at_ms: deletedAtMs, expires_at_ms: expiresAtMs } = version;
+    if (deletedAtMs === null && (expiresAtMs === null || expiresAtMs > nowMs)) return false;
     const reader = await trx
       .selectFrom('operations')
       .innerJoin('sessions', 'sessions.id', 'operations.session_id')
@@ -57,7 +75,12 @@ async function removeVersion(database: Database, workspaceId: string, id: Versio
       .where('version_id', '=', id)
       .returning(['workspace_id', 'blob'])
       .execute();
-    await trx.deleteFrom('versions').where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
+    await trx
+      .updateTable('versions')
+      .set({ collected_at_ms: nowMs })
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .execute();
     await discardBlobs(trx, files);
     return true;
   });

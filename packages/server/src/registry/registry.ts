@@ -1,30 +1,48 @@
-/** The registry of saved versions: groups of numbered, immutable versions whose files are blobs. */
+/** The registry of saved versions: numbered, in groups; their files are blobs and never change, what is said of them may. */
 import { join } from 'node:path';
-import { complaint, type LoopwrightError, type VersionId } from '@loopwright/protocol';
+import {
+  complaint,
+  type LoopwrightError,
+  type TrainingSpec,
+  type VersionChange,
+  type VersionId,
+  type VersionKind,
+  type VersionState,
+} from '@loopwright/protocol';
 import type { Transaction } from 'kysely';
 import type { BlobStore, Manifest } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
 import type { Page } from '../sessions/session-repository.js';
 import type { Database } from '../store/open-database.js';
 import type { Tables } from '../store/tables.js';
-import { type ModelPackageGroup, type Version, type VersionKind, versionFromRow } from './version.js';
+import { annotate } from './annotate.js';
+import { Groups } from './groups.js';
+import { listVersions, type PageRequest, type VersionFilter } from './list-versions.js';
+import { type DescribedVersion, type NotedData, type Version, versionFromRow } from './version.js';
 
-export type NewVersion = Omit<Version, 'approvalStatus' | 'deletedAtMs' | 'createdAtMs' | 'sizeBytes'> & {
+export interface NewVersion {
+  readonly workspaceId: string;
+  readonly id: VersionId;
+  readonly groupName: string;
+  readonly number: number;
+  readonly kind: VersionKind;
+  readonly description: string;
+  readonly baseModel: string;
+  readonly training: TrainingSpec;
+  readonly lineage: {
+    readonly sessionId: string;
+    readonly sessionName: string;
+    readonly operationId: string;
+    readonly step: number;
+    readonly parent: VersionId | null;
+  };
+  readonly data: NotedData | null;
+  readonly expiresAtMs: number | null;
   readonly files: Manifest;
-};
-
-export interface VersionFilter {
-  readonly groupName?: string;
-  readonly kind?: VersionKind;
-  readonly sessionName?: string;
-  /** Exclusive. */
-  readonly createdAfterMs?: number;
-  /** Exclusive. */
-  readonly createdBeforeMs?: number;
-  readonly oldestFirst?: boolean;
 }
 
 export class Registry {
+  readonly groups: Groups;
   readonly #database: Database;
   readonly #blobs: BlobStore;
   readonly #clock: Clock;
@@ -37,49 +55,16 @@ export class Registry {
     clock,
     directory,
   }: { database: Database; blobs: BlobStore; clock: Clock; directory: string }) {
+    this.groups = new Groups({ database, clock });
     this.#database = database;
     this.#blobs = blobs;
     this.#clock = clock;
     this.#directory = directory;
   }
 
-  /** Makes a group. False when it exists already. */
-  createGroup(workspaceId: string, name: string, description = ''): Promise<boolean> {
-    return this.#createGroup(this.#database, workspaceId, name, description);
-  }
-
-  async #createGroup(
-    database: Database | Transaction<Tables>,
-    workspaceId: string,
-    name: string,
-    description = '',
-  ): Promise<boolean> {
-    const row = { workspace_id: workspaceId, name, description, next_number: 1, created_at_ms: this.#clock.now() };
-    const made = await database
-      .insertInto('model_package_groups')
-      .values(row)
-      .onConflict((on) => on.doNothing())
-      .executeTakeFirst();
-    return (made.numInsertedOrUpdatedRows ?? 0n) > 0n;
-  }
-
-  /** @throws `not_found` */
-  async group(workspaceId: string, name: string): Promise<ModelPackageGroup> {
-    const row = await this.#database
-      .selectFrom('model_package_groups')
-      .selectAll()
-      .where('workspace_id', '=', workspaceId)
-      .where('name', '=', name)
-      .executeTakeFirst();
-    if (row === undefined) {
-      throw complaint({ code: 'not_found', field: 'group', expected: 'an existing model package group', got: name });
-    }
-    return { name: row.name, description: row.description, createdAtMs: row.created_at_ms };
-  }
-
   /** Takes the next number of a group, which is made where it is missing. A number that is not used afterwards stays free. */
   async reserveId(trx: Transaction<Tables>, workspaceId: string, groupName: string): Promise<VersionId> {
-    await this.#createGroup(trx, workspaceId, groupName);
+    await this.groups.create(workspaceId, { name: groupName }, trx);
     const row = await trx
       .updateTable('model_package_groups')
       .set(({ eb }) => ({ next_number: eb('next_number', '+', 1) }))
@@ -92,7 +77,7 @@ export class Registry {
 
   /** Adds a version within the transaction of the save that made it, so that a half-written one is never listed. */
   async insert(trx: Transaction<Tables>, version: NewVersion): Promise<void> {
-    const { files } = version;
+    const { files, lineage } = version;
     await trx
       .insertInto('versions')
       .values({
@@ -103,17 +88,22 @@ export class Registry {
         kind: version.kind,
         description: version.description,
         approval_status: 'Approved',
+        approval_note: '',
+        approval_at_ms: null,
         base_model: version.baseModel,
         training: JSON.stringify(version.training),
-        session_id: version.sessionId,
-        session_name: version.sessionName,
-        operation_id: version.operationId,
-        step: version.step,
-        parent: version.parent,
+        session_id: lineage.sessionId,
+        session_name: lineage.sessionName,
+        operation_id: lineage.operationId,
+        step: lineage.step,
+        parent: lineage.parent,
+        data: version.data === null ? null : JSON.stringify(version.data),
+        tags: '{}',
         size_bytes: files.reduce((sum, file) => sum + file.sizeBytes, 0),
         created_at_ms: this.#clock.now(),
         expires_at_ms: version.expiresAtMs,
         deleted_at_ms: null,
+        collected_at_ms: null,
       })
       .execute();
     const rows = files.map(({ path, hash, sizeBytes }) => ({
@@ -128,39 +118,22 @@ export class Registry {
 
   /** @throws `unknown_version` when there is none, or it was deleted or has expired */
   async get(workspaceId: string, id: VersionId): Promise<Version> {
-    const version = await this.#find(workspaceId, id);
-    const isOver = version !== undefined && this.#isOver(version);
-    if (version === undefined || isOver) throw unknownVersion(id, isOver || (await this.#wasGiven(workspaceId, id)));
-    return version;
+    return this.#available(this.#database, workspaceId, id);
   }
 
-  /** Newest first unless told otherwise; expired and deleted versions are left out. `after` is the `next` of the page before. */
-  async list(
-    workspaceId: string,
-    filter: VersionFilter,
-    { limit, after }: { readonly limit: number; readonly after?: string },
-  ): Promise<Page<Version>> {
-    const offset = after === undefined ? 0 : parseOffset(after);
-    const direction = filter.oldestFirst === true ? 'asc' : 'desc';
-    let query = this.#database
-      .selectFrom('versions')
+  /** A version with all that is known of it; also one that has expired or was deleted. @throws `unknown_version` when there never was one */
+  async describe(workspaceId: string, id: VersionId): Promise<DescribedVersion> {
+    const version = await this.#find(this.#database, workspaceId, id);
+    if (version === undefined) throw unknownVersion(id);
+    const rows = await this.#database
+      .selectFrom('version_metrics')
       .selectAll()
       .where('workspace_id', '=', workspaceId)
-      .where('deleted_at_ms', 'is', null)
-      .where((is) => is.or([is('expires_at_ms', 'is', null), is('expires_at_ms', '>', this.#clock.now())]));
-    if (filter.groupName !== undefined) query = query.where('group_name', '=', filter.groupName);
-    if (filter.kind !== undefined) query = query.where('kind', '=', filter.kind);
-    if (filter.sessionName !== undefined) query = query.where('session_name', '=', filter.sessionName);
-    if (filter.createdAfterMs !== undefined) query = query.where('created_at_ms', '>', filter.createdAfterMs);
-    if (filter.createdBeforeMs !== undefined) query = query.where('created_at_ms', '<', filter.createdBeforeMs);
-    const rows = await query
-      .orderBy('created_at_ms', direction)
-      .orderBy('number', direction)
-      .limit(limit + 1)
-      .offset(offset)
+      .where('version_id', '=', id)
+      .orderBy('name')
       .execute();
-    const items = rows.slice(0, limit).map(versionFromRow);
-    return rows.length > limit ? { items, next: String(offset + limit) } : { items };
+    const metrics = rows.map(({ name, value, note, at_ms }) => ({ name, value, note, atMs: at_ms }));
+    return { ...version, metrics };
   }
 
   /** The version that an operation saved, if it is still there. */
@@ -171,21 +144,16 @@ export class Registry {
       .where('workspace_id', '=', workspaceId)
       .where('operation_id', '=', operationId)
       .executeTakeFirst();
-    const version = row === undefined ? undefined : versionFromRow(row);
-    return version === undefined || this.#isOver(version) ? undefined : version;
+    const version = row === undefined ? undefined : versionFromRow(row, this.#clock.now());
+    return version?.state === 'available' ? version : undefined;
   }
 
-  /** Sets when a version expires, or (null) that it doesn't. @throws `unknown_version` */
-  async expire(workspaceId: string, id: VersionId, expiresAtMs: number | null): Promise<void> {
-    await this.get(workspaceId, id);
-    await this.#database
-      .updateTable('versions')
-      .set({ expires_at_ms: expiresAtMs })
-      .where('workspace_id', '=', workspaceId)
-      .where('id', '=', id)
-      .execute();
+  /** Newest first unless told otherwise; expired and deleted versions are left out unless asked for. */
+  list(workspaceId: string, filter: VersionFilter, page: PageRequest): Promise<Page<Version>> {
+    return listVersions(this.#database, { ...filter, workspaceId, nowMs: this.#clock.now() }, page);
   }
 
+  /** Empty once the files of a version are gone. */
   async files(workspaceId: string, id: VersionId): Promise<Manifest> {
     const rows = await this.#database
       .selectFrom('version_files')
@@ -195,6 +163,18 @@ export class Registry {
       .orderBy('path')
       .execute();
     return rows.map(({ path, blob, size_bytes }) => ({ path, hash: blob, sizeBytes: size_bytes }));
+  }
+
+  /** Changes what is said of a version, all of it or nothing. @throws `unknown_version`; `invalid_argument` for too much, or a time to expire that has passed */
+  async change(workspaceId: string, id: VersionId, change: VersionChange): Promise<DescribedVersion> {
+    const now = this.#clock.now();
+    const { expiresAtMs = null } = change;
+    if (expiresAtMs !== null && expiresAtMs <= now)
+      throw complaint({ field: 'expiresAtMs', expected: `a time after ${now}`, got: String(expiresAtMs) });
+    await this.#database.transaction().execute(async (trx) => {
+      await annotate(trx, await this.#available(trx, workspaceId, id), change, now);
+    });
+    return this.describe(workspaceId, id);
   }
 
   /** Hides a version at once; its files go with the next collection that finds nothing reading them. @throws `unknown_version` */
@@ -212,7 +192,7 @@ export class Registry {
   async directory(workspaceId: string, id: VersionId): Promise<string> {
     const directory = this.directoryOf(workspaceId, id);
     const files = await this.files(workspaceId, id);
-    if (files.length === 0) throw unknownVersion(id, true);
+    if (files.length === 0) throw unknownVersion(id, (await this.#find(this.#database, workspaceId, id))?.state);
     await this.#blobs.materialize(workspaceId, files, directory);
     return directory;
   }
@@ -224,35 +204,31 @@ export class Registry {
     return join(this.#directory, workspaceId, group, id.slice(slash + 1));
   }
 
-  #isOver({ deletedAtMs, expiresAtMs }: Version): boolean {
-    return deletedAtMs !== null || (expiresAtMs !== null && expiresAtMs <= this.#clock.now());
+  async #available(database: Database | Transaction<Tables>, workspaceId: string, id: VersionId): Promise<Version> {
+    const version = await this.#find(database, workspaceId, id);
+    if (version?.state !== 'available') throw unknownVersion(id, version?.state);
+    return version;
   }
 
-  /** Whether the number of a version was given out, so that it once existed. */
-  async #wasGiven(workspaceId: string, id: VersionId): Promise<boolean> {
-    const slash = id.lastIndexOf('/');
-    const group = await this.#database
-      .selectFrom('model_package_groups')
-      .select('next_number')
-      .where('workspace_id', '=', workspaceId)
-      .where('name', '=', id.slice(0, slash))
-      .executeTakeFirst();
-    return group !== undefined && Number(id.slice(slash + 1)) < group.next_number;
-  }
-
-  async #find(workspaceId: string, id: VersionId): Promise<Version | undefined> {
-    const row = await this.#database
+  async #find(
+    database: Database | Transaction<Tables>,
+    workspaceId: string,
+    id: VersionId,
+  ): Promise<Version | undefined> {
+    const row = await database
       .selectFrom('versions')
       .selectAll()
       .where('workspace_id', '=', workspaceId)
       .where('id', '=', id)
       .executeTakeFirst();
-    return row === undefined ? undefined : versionFromRow(row);
+    return row === undefined ? undefined : versionFromRow(row, this.#clock.now());
   }
 }
 
-function unknownVersion(id: VersionId, existed: boolean): LoopwrightError {
-  const why = existed ? 'does not exist any more (deleted or expired)' : 'does not exist';
+/** Why a version can't be had: there never was one, or what became of it. */
+function unknownVersion(id: VersionId, state?: VersionState): LoopwrightError {
+  const end = state === 'expired' ? 'it has expired' : 'it was deleted';
+  const why = state === undefined ? 'does not exist' : `does not exist any more (${end})`;
   return complaint({
     code: 'unknown_version',
     field: 'version',
@@ -260,15 +236,4 @@ function unknownVersion(id: VersionId, existed: boolean): LoopwrightError {
     got: `${id.slice(0, 200)}, which ${why}`,
     remedy: 'list the versions to see which there are',
   });
-}
-
-function parseOffset(token: string): number {
-  if (!/^\d{1,9}$/.test(token)) {
-    throw complaint({
-      field: 'NextToken',
-      expected: 'the token of an earlier page',
-      got: `${token.length} characters`,
-    });
-  }
-  return Number(token);
 }

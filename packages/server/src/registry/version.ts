@@ -1,63 +1,61 @@
 /** A saved version of a model, and the translation from its row. */
-import type { TrainingSpec, VersionId } from '@loopwright/protocol';
+import type { ApprovalStatus, RegisteredVersion, TrainedData, VersionMetric, VersionState } from '@loopwright/protocol';
 import type { Selectable } from 'kysely';
 import type { VersionsTable } from '../store/tables.js';
 
-/** `sampler`: weights to sample from; `merged`: these and the whole folded model; `state`: weights and optimizer, resumable. */
-export type VersionKind = 'sampler' | 'merged' | 'state';
-export const approvalStatuses = ['Approved', 'Rejected', 'PendingManualApproval'] as const;
-export type ApprovalStatus = (typeof approvalStatuses)[number];
-
-export interface Version {
+/** A version without its metrics, which are rows of their own. */
+export interface Version extends Omit<RegisteredVersion, 'metrics'> {
   readonly workspaceId: string;
-  /** `group/number`. */
-  readonly id: VersionId;
-  readonly groupName: string;
-  readonly number: number;
-  readonly kind: VersionKind;
-  readonly description: string;
-  readonly approvalStatus: ApprovalStatus;
-  readonly baseModel: string;
-  /** What the session that saved it trains. */
-  readonly training: TrainingSpec;
-  readonly sessionId: string;
-  readonly sessionName: string;
-  readonly operationId: string;
-  /** Optimizer steps behind it. */
-  readonly step: number;
-  /** Version from which its session's weights came, where they were loaded. */
-  readonly parent: VersionId | null;
-  readonly sizeBytes: number;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number | null;
-  readonly deletedAtMs: number | null;
 }
 
-export interface ModelPackageGroup {
-  readonly name: string;
-  readonly description: string;
-  readonly createdAtMs: number;
+export interface DescribedVersion extends Version {
+  readonly metrics: readonly VersionMetric[];
 }
 
-export function versionFromRow(row: Selectable<VersionsTable>): Version {
+/** What the log says that a version was trained on, and how far it was read for that. */
+export interface NotedData extends TrainedData {
+  /** Sequence number up to which passes were counted or dropped; the next save of the session goes on behind it. */
+  readonly through: number;
+}
+
+export function versionFromRow(row: Selectable<VersionsTable>, nowMs: number): Version {
+  const noted: NotedData | null = row.data === null ? null : JSON.parse(row.data);
   return {
     workspaceId: row.workspace_id,
     id: row.id,
     groupName: row.group_name,
     number: row.number,
     kind: row.kind,
+    state: stateOf(row, nowMs),
     description: row.description,
-    approvalStatus: row.approval_status as ApprovalStatus, // true: only this package writes the column, from the same type
+    tags: JSON.parse(row.tags),
+    approval: {
+      status: row.approval_status as ApprovalStatus, // true: only this package writes the column, from the same type
+      note: row.approval_note,
+      decidedAtMs: row.approval_at_ms,
+    },
     baseModel: row.base_model,
     training: JSON.parse(row.training),
-    sessionId: row.session_id,
-    sessionName: row.session_name,
-    operationId: row.operation_id,
-    step: row.step,
-    parent: row.parent,
+    lineage: {
+      sessionId: row.session_id,
+      sessionName: row.session_name,
+      operationId: row.operation_id,
+      step: row.step,
+      parent: row.parent,
+      data: noted === null ? null : withoutThrough(noted),
+    },
     sizeBytes: row.size_bytes,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
     deletedAtMs: row.deleted_at_ms,
   };
+}
+
+function stateOf(row: Selectable<VersionsTable>, nowMs: number): VersionState {
+  if (row.deleted_at_ms !== null) return 'deleted';
+  return row.expires_at_ms !== null && row.expires_at_ms <= nowMs ? 'expired' : 'available';
+}
+
+function withoutThrough({ digest, passes, datums, tokens }: NotedData): TrainedData {
+  return { digest, passes, datums, tokens };
 }

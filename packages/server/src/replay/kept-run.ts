@@ -11,7 +11,7 @@ import { FileBlobStore, storageError } from '../blobs/file-blob-store.js';
 import { systemClock } from '../clock.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { encodeResult } from '../operations/payload-codec.js';
-import { Registry } from '../registry/registry.js';
+import { type NewVersion, Registry } from '../registry/registry.js';
 import { type Version, versionFromRow } from '../registry/version.js';
 import { errorColumn, type SessionRecord } from '../sessions/session-record.js';
 import { SessionRepository } from '../sessions/session-repository.js';
@@ -27,7 +27,7 @@ export class KeptRun implements AsyncDisposable {
   readonly #directory: string;
   readonly #database: Database;
   readonly #registry: Registry;
-  readonly #saved = new Map<VersionId, Version>();
+  readonly #saved = new Map<VersionId, Omit<NewVersion, 'files'>>();
   #isOver = false;
 
   private constructor(data: RecordedData, target: string, directory: string) {
@@ -140,13 +140,14 @@ export class KeptRun implements AsyncDisposable {
     const read = await database.selectFrom('operations').select('reads_version').distinct().execute();
     const reads = new Set(read.map(({ reads_version }) => reads_version));
     for (const row of await database.selectFrom('versions').selectAll().execute()) {
-      const version = versionFromRow(row);
-      const isOwn = ids.includes(version.sessionId);
-      if (isOwn) this.#saved.set(version.id, version);
+      const version = versionFromRow(row, systemClock.now());
+      const isOwn = ids.includes(version.lineage.sessionId);
+      if (isOwn) this.#saved.set(version.id, { ...version, data: row.data === null ? null : JSON.parse(row.data) });
       else if (reads.has(version.id)) await this.#takeOver(version);
       if (!isOwn && reads.has(version.id)) continue;
       for (const [table, column] of [
         ['version_files', 'version_id'],
+        ['version_metrics', 'version_id'],
         ['versions', 'id'],
       ] as const) {
         await database

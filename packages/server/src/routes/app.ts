@@ -10,6 +10,7 @@ import { type Context, Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Authorizer } from '../auth/authorize.js';
 import type { Sender } from '../auth/signature.js';
+import type { BlobStore } from '../blobs/blob-store.js';
 import { AnswerService } from '../chat/answer-service.js';
 import type { EngineHost } from '../engines/engine-host.js';
 import type { Admission } from '../limits/admission.js';
@@ -25,6 +26,7 @@ import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
 import { openaiRoutes } from './openai.js';
 import { readBody } from './read-body.js';
+import { registryRoutes } from './registry.js';
 import { arns, runtimePlane } from './runtime-plane.js';
 
 export interface AppOptions extends ControlPlaneOptions {
@@ -32,6 +34,7 @@ export interface AppOptions extends ControlPlaneOptions {
   readonly models: ModelRegistry;
   readonly authorizer: Authorizer;
   readonly admission: Admission;
+  readonly blobs: BlobStore;
   readonly logger: Logger;
   readonly wires: readonly WireName[];
   readonly tinker: TinkerService;
@@ -140,6 +143,7 @@ export function createApp(options: AppOptions): App {
   }
   if (wires.includes('openai')) openaiRoutes(app, { answers, targets });
   if (wires.includes('tinker')) tinkerRoutes(app, options.tinker);
+  registryRoutes(app, options);
   modelFiles(app, options.hub);
 
   app.notFound((c) => {

@@ -11,27 +11,23 @@ import {
   encodeCreateTrainingSession,
   groupNameOf,
   type HubContentSummary,
-  type ModelPackage,
-  type ModelPackageSummary,
   modelHubArn,
   modelPackageGroupArn,
-  parsePackageArn,
   publicHub,
   sessionArn,
   sessionRequest,
   type TrainingSessionDetail,
-  versionId,
 } from '@loopwright/wires/sagemaker';
 import { decodeControlRequest } from '@loopwright/wires/sagemaker/server';
 import type { InstalledModel, ModelRegistry } from '../models/model-registry.js';
 import type { Registry } from '../registry/registry.js';
-import type { Version } from '../registry/version.js';
 import type { SessionRecord, WirePolicy } from '../sessions/session-record.js';
 import type { SessionService } from '../sessions/session-service.js';
 import type { App } from './context.js';
+import { pageOf, seconds } from './control-requests.js';
 import { type HubNames, hubVersion } from './hub-names.js';
+import { modelPackageHandlers } from './model-packages.js';
 import { readJson } from './read-body.js';
-import { arns } from './runtime-plane.js';
 
 export interface ControlPlaneOptions {
   readonly service: SessionService;
@@ -43,9 +39,6 @@ export interface ControlPlaneOptions {
   readonly policy: WirePolicy;
   readonly startedAtMs: number;
 }
-
-/** Entries of a page where the request names no number. */
-const defaultPage = 100;
 
 type Handlers = { readonly [A in ControlAction]: (request: ControlRequest<A>) => Promise<ControlResponse<A>> };
 
@@ -155,40 +148,7 @@ function handlersOf({
         HubContentDocument: JSON.stringify({ HuggingfaceId: hub.huggingfaceId(model.id) }),
       };
     },
-    CreateModelPackageGroup: async ({ ModelPackageGroupName: name, ModelPackageGroupDescription }) => {
-      await registry.createGroup(workspaceId, name, ModelPackageGroupDescription);
-      return { ModelPackageGroupArn: modelPackageGroupArn(name) };
-    },
-    DescribeModelPackageGroup: async ({ ModelPackageGroupName }) => {
-      const { name, createdAtMs } = await registry.group(workspaceId, groupNameOf(ModelPackageGroupName));
-      return {
-        ModelPackageGroupArn: modelPackageGroupArn(name),
-        ModelPackageGroupName: name,
-        CreationTime: seconds(createdAtMs),
-        ModelPackageGroupStatus: 'Completed',
-      };
-    },
-    ListModelPackages: async (request) => {
-      const group = request.ModelPackageGroupName;
-      const { items, next } = await registry.list(
-        workspaceId,
-        {
-          ...(group === undefined ? {} : { groupName: groupNameOf(group) }),
-          oldestFirst: request.SortOrder === 'Ascending',
-        },
-        pageOf(request),
-      );
-      return { ModelPackageSummaryList: items.map(packageSummary), ...(next === undefined ? {} : { NextToken: next }) };
-    },
-    DescribeModelPackage: async ({ ModelPackageName }) => {
-      const id = versionId(parsePackageArn(ModelPackageName, 'ModelPackageName'));
-      const version = await registry.get(workspaceId, id);
-      return packageDetail(version, hub.nameOf(version.baseModel), await outputPath(service, version));
-    },
-    DeleteModelPackage: async ({ ModelPackageName }) => {
-      await registry.delete(workspaceId, versionId(parsePackageArn(ModelPackageName, 'ModelPackageName')));
-      return {};
-    },
+    ...modelPackageHandlers({ service, registry, hub, workspaceId }),
   };
 }
 
@@ -227,51 +187,6 @@ function detailOf(
   };
 }
 
-function packageSummary(version: Version): ModelPackageSummary {
-  return {
-    ModelPackageArn: arns.toArn(version.id),
-    ModelPackageGroupName: version.groupName,
-    ModelPackageVersion: version.number,
-    CreationTime: seconds(version.createdAtMs),
-    ModelPackageStatus: 'Completed',
-    ...(version.description === '' ? {} : { ModelPackageDescription: version.description }),
-    Loopwright: { Kind: version.kind === 'state' ? 'state' : 'weights', SessionName: version.sessionName },
-  };
-}
-
-function packageDetail(version: Version, hubContentName: string, output: string): ModelPackage {
-  const location = `${output.replace(/\/+$/, '')}/${version.sessionName}/checkpoints/${version.number}/`;
-  return {
-    ...packageSummary(version),
-    ModelPackageName: version.groupName,
-    ModelPackageStatusDetails: { ValidationStatuses: [] },
-    ModelApprovalStatus: 'Approved',
-    InferenceSpecification: {
-      Containers: [
-        {
-          IsCheckpoint: version.kind === 'state',
-          BaseModel: { HubContentName: hubContentName, HubContentVersion: hubVersion },
-          ModelDataSource: {
-            S3DataSource: { S3Uri: location, S3DataType: 'S3Prefix', CompressionType: 'None' },
-          },
-        },
-      ],
-    },
-  };
-}
-
-/** The output location that the session was created with; it is only echoed. Sessions may be gone before their versions. */
-async function outputPath(service: SessionService, version: Version): Promise<string> {
-  const session = await service.session(version.sessionName).catch(() => undefined);
-  const echo = (session?.id === version.sessionId ? session.echo : {}) as Partial<TrainingSessionDetail>; // true, as in detailOf
-  return echo.OutputConfig?.S3Location.Path ?? 's3://loopwright';
-}
-
-function pageOf(request: { readonly MaxResults?: number | undefined; readonly NextToken?: string | undefined }) {
-  const limit = request.MaxResults ?? defaultPage;
-  return request.NextToken === undefined ? { limit } : { limit, after: request.NextToken };
-}
-
 function checkHub(name: string): void {
   if (name === publicHub || name === modelHubArn()) return;
   throw complaint({
@@ -280,8 +195,4 @@ function checkHub(name: string): void {
     expected: publicHub,
     got: `a name of ${name.length} characters`,
   });
-}
-
-function seconds(ms: number): number {
-  return ms / 1000;
 }

@@ -34,3 +34,8 @@ export function failureEffects(record: OperationRecord, policy: WirePolicy, code
   const marks = record.type === 'forward-backward' && policy.incompleteGradient === 'fail-next-step';
   return marks ? { ...turn, gradientIncomplete: true } : turn;
 }
+
+/** A step that fails drops the gradient when it was incomplete, and when its norm is not finite; other failures leave it. */
+export function dropsGradient(type: OperationRecord['type'], code: ErrorCode): boolean {
+  return type === 'optim-step' && (code === 'gradient_incomplete' || code === 'operation_failed');
+}

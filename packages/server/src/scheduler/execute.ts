@@ -11,13 +11,16 @@ import type { Clock } from '../clock.js';
 import type { OperationLog, SessionEffects } from '../operations/operation-log.js';
 import type { SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { Registry } from '../registry/registry.js';
+import { trainedData } from '../registry/trained-data.js';
 import { type SessionRecord, trainedSpec } from '../sessions/session-record.js';
 import type { SnapshotStore } from '../snapshots/snapshot-store.js';
+import type { Database } from '../store/open-database.js';
 import type { Tables } from '../store/tables.js';
 import type { AnyResult } from '../usage/ledger.js';
 
 /** What running needs besides the engine. */
 export interface ExecutionTools {
+  readonly database: Database;
   readonly log: OperationLog;
   readonly registry: Registry;
   readonly blobs: BlobStore;
@@ -67,7 +70,7 @@ export async function executeTraining(tools: ExecutionTools, call: TrainingCall)
       const saved = await tools.registry.get(session.workspaceId, version);
       const directory = await tools.registry.directory(session.workspaceId, version);
       await engine.loadState(session.name, { directory, loadOptimizer, ...options });
-      const step = loadOptimizer ? saved.step : 0;
+      const step = loadOptimizer ? saved.lineage.step : 0;
       return {
         done: { type: 'load-state', result: {} },
         effects: { step, gradientIncomplete: false, parent: version },
@@ -86,6 +89,7 @@ async function save(tools: ExecutionTools, call: TrainingCall, operation: SaveOp
   const { workspaceId } = session;
   const { log, registry, clock } = tools;
   const version = await log.reserveVersion(record, (trx) => registry.reserveId(trx, workspaceId, session.groupName));
+  const data = await trainedData(tools, session, record.sequenceNumber);
   const files = await writeFiles(tools, call, operation, version);
   const ephemeral = operation.ttlSeconds ?? null;
   const done: AnyResult = { type: operation.type, result: { version } };
@@ -102,11 +106,8 @@ async function save(tools: ExecutionTools, call: TrainingCall, operation: SaveOp
         description: operation.description,
         baseModel: session.spec.baseModel,
         training: trainedSpec(session).training,
-        sessionId: session.id,
-        sessionName: session.name,
-        operationId: record.id,
-        step: lineage.step,
-        parent: lineage.parent,
+        lineage: { ...lineage, sessionId: session.id, sessionName: session.name, operationId: record.id },
+        data,
         expiresAtMs: ephemeral === null ? null : clock.now() + ephemeral * 1000,
         files,
       }),

@@ -1,8 +1,9 @@
 /** What has to be done again so that a fresh engine session equals one that was lost: pure, from the log alone. */
-import { type ErrorCode, LoopwrightError, type VersionId } from '@loopwright/protocol';
+import { LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { TrainingRecord } from '../operations/operation-record.js';
 import { engineMsOf, type RedoKind } from '../snapshots/redo-cost.js';
 import type { SnapshotRecord } from '../snapshots/snapshot-store.js';
+import { dropsGradient } from './endings.js';
 import type { Outcome } from './write-ending.js';
 
 /** A kept state that a rebuild begins with. */
@@ -95,9 +96,4 @@ function clearsGradient({ type, status, error }: TrainingRecord): boolean {
 export function redoKind(type: TrainingRecord['type'], outcome: Outcome): RedoKind {
   if (!LoopwrightError.isInstance(outcome)) return 'completed';
   return dropsGradient(type, outcome.code) ? 'clears' : 'failed';
-}
-
-/** A step that fails drops the gradient when it was incomplete, and when its norm is not finite; other failures leave it. */
-function dropsGradient(type: TrainingRecord['type'], code: ErrorCode): boolean {
-  return type === 'optim-step' && (code === 'gradient_incomplete' || code === 'operation_failed');
 }

@@ -22,7 +22,7 @@ describe('GroupCommit', () => {
   const insert = (name: string) => (trx: Parameters<Parameters<GroupCommit['run']>[0]>[0]) =>
     trx
       .insertInto('model_package_groups')
-      .values({ workspace_id: 'w', name, description: '', next_number: 1, created_at_ms: 0 })
+      .values({ workspace_id: 'w', name, description: '', next_number: 1, created_at_ms: 0, tags: '{}' })
       .execute();
   const names = async () =>
     (await database.selectFrom('model_package_groups').select('name').orderBy('name').execute()).map(
@@ -69,7 +69,14 @@ describe('GroupCommit', () => {
     const grow = (name: string) => (trx: Parameters<Parameters<GroupCommit['run']>[0]>[0]) =>
       trx
         .insertInto('model_package_groups')
-        .values({ workspace_id: 'w', name, description: 'x'.repeat(100_000), next_number: 1, created_at_ms: 0 })
+        .values({
+          workspace_id: 'w',
+          name,
+          description: 'x'.repeat(100_000),
+          next_number: 1,
+          created_at_ms: 0,
+          tags: '{}',
+        })
         .execute();
     await sql`PRAGMA max_page_count = 1`.execute(database); // as many as it has
     for (const error of await refusals([commits.run(grow('b')), database.transaction().execute(grow('c'))])) {

@@ -176,6 +176,25 @@ export const migrations: readonly string[] = [
   CREATE INDEX tinker_saves_by_name ON tinker_saves (model_id, kind, name);
   CREATE INDEX versions_by_operation ON versions (operation_id);
   `,
+  `
+  ALTER TABLE model_package_groups ADD COLUMN tags TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE versions ADD COLUMN tags TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE versions ADD COLUMN approval_note TEXT NOT NULL DEFAULT '';
+  ALTER TABLE versions ADD COLUMN approval_at_ms INTEGER;
+  ALTER TABLE versions ADD COLUMN data TEXT;
+  ALTER TABLE versions ADD COLUMN collected_at_ms INTEGER;
+  CREATE INDEX versions_to_collect ON versions (id)
+    WHERE collected_at_ms IS NULL AND (deleted_at_ms IS NOT NULL OR expires_at_ms IS NOT NULL);
+  CREATE TABLE version_metrics (
+    workspace_id TEXT NOT NULL,
+    version_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value REAL NOT NULL,
+    note TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY (workspace_id, version_id, name)
+  );
+  `,
 ];
 
 /** The version that this release writes and reads. */

@@ -17,18 +17,20 @@ describe('openDatabase', () => {
     const first = openDatabase(path);
     await first
       .insertInto('model_package_groups')
-      .values({ workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 })
+      .values({ workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' })
       .execute();
     await first.destroy();
     const second = openDatabase(path);
     const rows = await second.selectFrom('model_package_groups').selectAll().execute();
     await second.destroy();
-    expect(rows).toEqual([{ workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 }]);
+    expect(rows).toEqual([
+      { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' },
+    ]);
   });
 
   it('rolls a failed transaction back', async () => {
     const database = openDatabase(join(directory(), 'a.db'));
-    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' };
     const failing = database.transaction().execute(async (trx) => {
       await trx.insertInto('model_package_groups').values(group).execute();
       await trx.insertInto('model_package_groups').values(group).execute();
@@ -92,7 +94,7 @@ describe('openDatabase', () => {
   it('is whole in its one file once it is closed', async () => {
     const path = join(directory(), 'a.db');
     const database = openDatabase(path);
-    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' };
     await database.insertInto('model_package_groups').values(group).execute();
     await database.destroy();
     const copy = join(directory(), 'copy.db');

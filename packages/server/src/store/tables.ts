@@ -76,9 +76,11 @@ export interface ModelPackageGroupsTable {
   description: string;
   next_number: number;
   created_at_ms: number;
+  /** JSON object of texts. */
+  tags: string;
 }
 
-/** A saved version; immutable but for its approval and its end. */
+/** A saved version; immutable but for what people say of it and its end. The row stays when the files go, so that lineage stays whole. */
 export interface VersionsTable {
   workspace_id: string;
   /** `group/number`. */
@@ -102,8 +104,27 @@ export interface VersionsTable {
   created_at_ms: number;
   /** Only ephemeral versions have one. */
   expires_at_ms: number | null;
-  /** Set when deleted or expired; files may stay until nothing reads them. */
+  /** Set when deleted; files may stay until nothing reads them. */
   deleted_at_ms: number | null;
+  /** JSON object of texts. */
+  tags: string;
+  approval_note: string;
+  /** Null while nobody has decided. */
+  approval_at_ms: number | null;
+  /** NotedData of `registry/trained-data.ts`; null in rows of before it was noted. */
+  data: string | null;
+  /** When the files of a deleted or expired version went. */
+  collected_at_ms: number | null;
+}
+
+/** Figures that were measured of a version. */
+export interface VersionMetricsTable {
+  workspace_id: string;
+  version_id: string;
+  name: string;
+  value: number;
+  note: string;
+  at_ms: number;
 }
 
 /** Files of a version. */
@@ -198,6 +219,7 @@ export interface Tables {
   model_package_groups: ModelPackageGroupsTable;
   versions: VersionsTable;
   version_files: VersionFilesTable;
+  version_metrics: VersionMetricsTable;
   ledger: LedgerTable;
   garbage: GarbageTable;
   snapshots: SnapshotsTable;

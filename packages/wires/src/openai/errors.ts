@@ -43,6 +43,7 @@ const spellings = {
   loss_function_failed: invalid,
   request_timeout: invalid,
   internal: fault,
+  blob_damaged: ['server_error'],
   engine_failed: fault,
   out_of_memory: capacity,
   disk_full: capacity,

@@ -1,5 +1,11 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
-import { complaint, type LoopwrightError, sessionStatuses, targetModules } from '@loopwright/protocol';
+import {
+  approvalStatuses,
+  complaint,
+  type LoopwrightError,
+  sessionStatuses,
+  targetModules,
+} from '@loopwright/protocol';
 import * as z from 'zod';
 import { describeValue, showKey } from '../checks.js';
 import type { ControlAction } from './routes.js';
@@ -37,6 +43,7 @@ const kmsKeyArn = text({
 });
 const networkId = text({ max: 32, pattern: /^[-0-9a-zA-Z]+$/ });
 const tagPattern = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+const taggedArn = z.union([packageArn, groupArn]);
 const tags = z
   .array(
     z.object({ Key: text({ min: 1, max: 128, pattern: tagPattern }), Value: text({ max: 256, pattern: tagPattern }) }),
@@ -114,14 +121,45 @@ export const controlSchemas = {
     Tags: tags.optional(),
   }),
   DescribeModelPackageGroup: z.object({ ModelPackageGroupName: z.union([groupName, groupArn]) }),
+  ListModelPackageGroups: z.object({
+    CreationTimeAfter: timestamp.optional(),
+    CreationTimeBefore: timestamp.optional(),
+    NameContains: text({ max: 63, pattern: /^[a-zA-Z0-9-]*$/ }).optional(),
+    SortBy: z.enum(['Name', 'CreationTime']).optional(),
+    SortOrder: sortOrder,
+    ...page,
+  }),
   ListModelPackages: z.object({
     ModelPackageGroupName: z.union([groupName, groupArn]).optional(),
+    ModelApprovalStatus: z.enum(approvalStatuses).optional(),
+    CreationTimeAfter: timestamp.optional(),
+    CreationTimeBefore: timestamp.optional(),
     SortBy: z.enum(['Name', 'CreationTime']).optional(),
     SortOrder: sortOrder,
     ...page,
   }),
   DescribeModelPackage: z.object({ ModelPackageName: packageArn }),
+  /** Members that the API has and we could not keep are refused: an update that changed nothing would be worse. */
+  UpdateModelPackage: z.strictObject({
+    ModelPackageArn: packageArn,
+    ModelApprovalStatus: z.enum(approvalStatuses).optional(),
+    ApprovalDescription: z.string().max(1024).optional(),
+    ClientToken: z.string().max(36).optional(),
+  }),
   DeleteModelPackage: z.object({ ModelPackageName: packageArn }),
+  AddTags: z.object({ ResourceArn: taggedArn, Tags: tags }),
+  ListTags: z.object({
+    ResourceArn: taggedArn,
+    MaxResults: z.int().min(1).optional(),
+    NextToken: z.string().optional(),
+  }),
+  DeleteTags: z.object({
+    ResourceArn: taggedArn,
+    TagKeys: z
+      .array(text({ min: 1, max: 128, pattern: tagPattern }))
+      .min(1)
+      .max(50),
+  }),
 } as const satisfies Record<ControlAction, z.ZodType>;
 
 /** The request of an action after the checks: extensions included, defaults not filled in. */

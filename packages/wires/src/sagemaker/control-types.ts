@@ -1,5 +1,5 @@
 /** Responses of the control plane, as they stand on the wire. Times are seconds since 1970. */
-import type { SessionStatus, TargetModule, WireError } from '@loopwright/protocol';
+import type { ApprovalStatus, SessionStatus, TargetModule, VersionKind, WireError } from '@loopwright/protocol';
 import type { ControlRequest } from './control-schemas.js';
 import type { ControlAction } from './routes.js';
 
@@ -79,6 +79,8 @@ export interface ModelPackageSummary {
   readonly CreationTime: number;
   readonly ModelPackageStatus: 'Completed' | 'InProgress' | 'Failed' | 'Deleting';
   readonly ModelPackageDescription?: string;
+  /** Other servers may leave it out here. */
+  readonly ModelApprovalStatus?: ApprovalStatus;
   readonly Loopwright?: ModelPackageExtension;
 }
 
@@ -86,7 +88,11 @@ export interface ModelPackageSummary {
 export interface ModelPackageExtension {
   /** `state` can be resumed, `weights` can be sampled from. */
   readonly Kind: 'state' | 'weights';
+  /** As the registry calls it: tells a whole merged model from an adapter alone. */
+  readonly VersionKind?: VersionKind;
   readonly SessionName?: string;
+  /** Of an ephemeral version alone: seconds since 1970. */
+  readonly ExpirationTime?: number;
   /** What was trained, so that a resume can ask for the same: the members of CreateTrainingSession. */
   readonly TrainingType?: 'lora' | 'full';
   readonly Rank?: number;
@@ -98,7 +104,13 @@ export interface ModelPackage extends ModelPackageSummary {
   /** Name of the group: the API calls it so. */
   readonly ModelPackageName: string;
   readonly ModelPackageStatusDetails: { readonly ValidationStatuses: readonly [] };
-  readonly ModelApprovalStatus: 'Approved';
+  readonly ModelApprovalStatus: ApprovalStatus;
+  readonly ApprovalDescription?: string;
+  /** What is known of the version, in the JSON form of a model card: figures are its evaluation details. */
+  readonly ModelCard?: {
+    readonly ModelCardContent: string;
+    readonly ModelCardStatus: 'Draft' | 'Approved' | 'PendingReview';
+  };
   readonly InferenceSpecification: {
     readonly Containers: readonly [
       {
@@ -120,8 +132,14 @@ export interface ModelPackage extends ModelPackageSummary {
 export interface ModelPackageGroup {
   readonly ModelPackageGroupArn: string;
   readonly ModelPackageGroupName?: string;
+  readonly ModelPackageGroupDescription?: string;
   readonly CreationTime?: number;
   readonly ModelPackageGroupStatus?: 'Completed';
+}
+
+export interface Tag {
+  readonly Key: string;
+  readonly Value: string;
 }
 
 /** Responses by action. */
@@ -138,9 +156,17 @@ export interface ControlResponses {
   DescribeHubContent: HubContent;
   CreateModelPackageGroup: ModelPackageGroup;
   DescribeModelPackageGroup: ModelPackageGroup;
+  ListModelPackageGroups: {
+    readonly ModelPackageGroupSummaryList: readonly ModelPackageGroup[];
+    readonly NextToken?: string;
+  };
   ListModelPackages: { readonly ModelPackageSummaryList: readonly ModelPackageSummary[]; readonly NextToken?: string };
   DescribeModelPackage: ModelPackage;
+  UpdateModelPackage: { readonly ModelPackageArn: string };
   DeleteModelPackage: Record<string, never>;
+  AddTags: { readonly Tags: readonly Tag[] };
+  ListTags: { readonly Tags: readonly Tag[] };
+  DeleteTags: Record<string, never>;
 }
 
 export type ControlResponse<A extends ControlAction> = ControlResponses[A];

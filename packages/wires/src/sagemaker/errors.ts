@@ -57,6 +57,7 @@ const exceptions = {
   request_timeout: slow,
   shutting_down: closing,
   internal: fault,
+  blob_damaged: invalid,
   engine_failed: fault,
   out_of_memory: noSpace,
   disk_full: noSpace,

@@ -49,9 +49,14 @@ export const controlActions = [
   'DescribeHubContent',
   'CreateModelPackageGroup',
   'DescribeModelPackageGroup',
+  'ListModelPackageGroups',
   'ListModelPackages',
   'DescribeModelPackage',
+  'UpdateModelPackage',
   'DeleteModelPackage',
+  'AddTags',
+  'ListTags',
+  'DeleteTags',
 ] as const;
 export type ControlAction = (typeof controlActions)[number];
 

@@ -53,7 +53,7 @@ describe('openDatabase', () => {
     const database = openDatabase(path);
     const other = new SqliteFile(path);
     other.exec('BEGIN IMMEDIATE');
-    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' };
     let written = false;
     const statement = database.insertInto('model_package_groups').values(group).execute();
     const transaction = database.transaction().execute(async (trx) => {
@@ -81,7 +81,7 @@ describe('openDatabase', () => {
     const database = openDatabase(path, 'power-loss', 60);
     const other = new SqliteFile(path);
     other.exec('BEGIN IMMEDIATE');
-    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5 };
+    const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' };
     const insert = (trx: typeof database) => trx.insertInto('model_package_groups').values(group).execute();
     await expect(insert(database)).rejects.toMatchObject({ code: 'limit_exceeded', details: { field: 'dataDir' } });
     await expect(database.transaction().execute(insert)).rejects.toMatchObject({ code: 'limit_exceeded' });

@@ -19,6 +19,7 @@ import {
   type PackageOrigin,
   packageOrigin,
 } from './model-packages.js';
+import { RegistryClient } from './registry-client.js';
 import { SamplingClient } from './sampling-client.js';
 import { SessionLink } from './session-link.js';
 import {
@@ -80,6 +81,8 @@ export type SamplingClientOptions = CallOptions &
  */
 export class ServiceClient implements AsyncDisposable {
   readonly baseUrl: string;
+  /** Saved versions: what is said of them, what they came from, and their files. */
+  readonly registry: RegistryClient;
   readonly #transport: Transport;
   readonly #catalog: Catalog;
   readonly #clients = new Set<AsyncDisposable>();
@@ -89,6 +92,7 @@ export class ServiceClient implements AsyncDisposable {
   constructor(options: ConnectOptions) {
     this.#transport = new Transport(options);
     this.#catalog = new Catalog(this.#transport);
+    this.registry = new RegistryClient(this.#transport);
     this.baseUrl = this.#transport.baseUrl;
   }
 

@@ -26,7 +26,7 @@ export interface ConnectOptions {
 }
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From the root, such as `/v1/training-sessions/a/operations`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -67,14 +67,23 @@ export class Transport {
   }
 
   /** Text of a successful answer. @throws the server's error; `connection_lost`, `timeout`, `cancelled` */
-  async text(request: HttpRequest): Promise<string> {
+  text(request: HttpRequest): Promise<string> {
+    return this.#retried(request, (response) => response.text());
+  }
+
+  /** Body of a successful answer, as it comes; what breaks off is not repeated. */
+  open(request: HttpRequest): Promise<ReadableStream<Uint8Array>> {
+    return this.#retried(request, async ({ body }) => body ?? new Blob([]).stream());
+  }
+
+  async #retried<T>(request: HttpRequest, read: (response: Response) => Promise<T>): Promise<T> {
     const { clock } = this;
     const { signal, retry = briefPolicy } = request;
     let firstFailure: number | undefined;
     let faults = 0;
     for (let failures = 1; ; failures++) {
       try {
-        return await this.#attempt(request);
+        return await this.#attempt(request, read);
       } catch (error) {
         if (!LoopwrightError.isInstance(error)) throw error;
         firstFailure ??= clock.now();
@@ -121,30 +130,25 @@ export class Transport {
     return answer as ControlResponse<A>; // the wire's promise; members are checked where they are read
   }
 
-  async #attempt({
-    method,
-    path,
-    headers = {},
-    body,
-    signal,
-    timeoutMs = attemptTimeoutMs,
-  }: HttpRequest): Promise<string> {
+  async #attempt<T>(
+    { method, path, headers = {}, body, signal, timeoutMs = attemptTimeoutMs }: HttpRequest,
+    read: (response: Response) => Promise<T>,
+  ): Promise<T> {
     throwIfAborted(signal);
     const controller = new AbortController();
-    const abort = () => controller.abort();
-    signal?.addEventListener('abort', abort, { once: true });
-    const timer = setTimeout(abort, timeoutMs);
+    const timer = setTimeout(() => controller.abort(), timeoutMs);
     const authorization = this.#apiKey === undefined ? {} : { authorization: `Bearer ${this.#apiKey}` };
     try {
       const response = await this.#fetch(`${this.baseUrl}${path}`, {
         method,
         headers: { ...headers, ...authorization },
-        signal: controller.signal,
+        // The caller's goes on to count while a body is read that is handed out.
+        signal: signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]),
         ...(body === undefined ? {} : { body }),
       });
       this.#hasAnswered = true;
+      if (response.ok) return await read(response);
       const text = await response.text();
-      if (response.ok) return text;
       throw decodeError({ status: response.status, header: (name) => response.headers.get(name), body: text });
     } catch (error) {
       if (LoopwrightError.isInstance(error)) throw error;
@@ -172,7 +176,6 @@ export class Transport {
       });
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
     }
   }
 }

@@ -11,6 +11,8 @@ import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
 import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exportFormats } from './export/settings.js';
+import { addRegistry } from './registry/commands.js';
+import { withJson, withServer } from './shared-options.js';
 import { ownVersion } from './version.js';
 
 export interface RunContext {
@@ -169,10 +171,6 @@ function buildProgram(context: CommandContext): Command {
     );
 
   const sessions = program.command('sessions').description('list, stop and delete the sessions of a running server');
-  const withServer = (command: Command): Command =>
-    withJson(command)
-      .option('--url <url>', 'of the server (default: LOOPWRIGHT_URL, or http://127.0.0.1:8080)')
-      .option('--api-key <key>', 'of the server (default: LOOPWRIGHT_API_KEY)');
   withServer(sessions.command('list', { isDefault: true }))
     .description('newest last')
     .action(async (options) => (await import('./sessions.js')).listCommand(options, context));
@@ -194,6 +192,8 @@ function buildProgram(context: CommandContext): Command {
       'JSON with prices of a million tokens: {"currency": "USD", "models": {"*": {"prefill": 0.1, "sample": 0.4, "training": 0.4}}}',
     )
     .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
+
+  addRegistry(program, context);
 
   withJson(program.command('replay'))
     .description('run recorded sessions again, from an empty engine, and say where a bit differs')
@@ -226,8 +226,4 @@ function buildProgram(context: CommandContext): Command {
     .action(async (options) => (await import('./doctor/doctor.js')).doctor(options, context));
 
   return program;
-}
-
-function withJson(command: Command): Command {
-  return command.option('--json', 'one JSON value a line on the standard output');
 }

@@ -1,0 +1,107 @@
+/** `loopwright registry approve`, `reject`, `describe`, `tag`, `metrics`, `keep` and `delete`: what is said of a version, and its end. */
+import type { VersionChange } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
+import type { CommandContext } from '../context.js';
+import { type ServerAddress, serviceOf } from '../sessions.js';
+import { nameOf } from './list.js';
+
+async function change(
+  version: string,
+  { said, text }: { readonly said: VersionChange; readonly text: string },
+  address: ServerAddress,
+  context: CommandContext,
+): Promise<void> {
+  const { console } = context;
+  const changed = await serviceOf(address, context).registry.change(version, said);
+  console.event({ type: 'version', ...changed });
+  console.line(`${nameOf(changed)} ${text}.`);
+}
+
+export function approvalCommand(
+  version: string,
+  { note = '', to, ...address }: ServerAddress & { readonly note?: string; readonly to: 'Approved' | 'Rejected' },
+  context: CommandContext,
+): Promise<void> {
+  const text = to === 'Approved' ? 'is approved' : 'is rejected';
+  return change(version, { said: { approval: { status: to, note } }, text }, address, context);
+}
+
+export function describeCommand(
+  { version, text }: { readonly version: string; readonly text: string },
+  address: ServerAddress,
+  context: CommandContext,
+): Promise<void> {
+  return change(version, { said: { description: text }, text: 'is described anew' }, address, context);
+}
+
+export function tagCommand(
+  { version, tags }: { readonly version: string; readonly tags: readonly string[] },
+  { remove = [], ...address }: ServerAddress & { readonly remove?: readonly string[] },
+  context: CommandContext,
+): Promise<void> {
+  requireSomething([...tags, ...remove], { field: 'tags', expected: 'one tag or more, such as team=math' });
+  const set = tags.map((tag) => pairAt(tag, 'tags'));
+  const said = { tags: Object.fromEntries([...remove.map((key) => [key, null]), ...set]) };
+  return change(version, { said, text: counted(set.length, remove.length, 'tag') }, address, context);
+}
+
+export function metricsCommand(
+  { version, metrics }: { readonly version: string; readonly metrics: readonly string[] },
+  {
+    note = '',
+    remove = [],
+    ...address
+  }: ServerAddress & { readonly note?: string; readonly remove?: readonly string[] },
+  context: CommandContext,
+): Promise<void> {
+  requireSomething([...metrics, ...remove], {
+    field: 'metrics',
+    expected: 'one figure or more, such as eval/accuracy=0.52',
+  });
+  const set = metrics.map((metric) => {
+    const [name, text] = pairAt(metric, 'metrics');
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (!Number.isFinite(value))
+      throw complaint({ field: `metrics ${name}`, expected: 'a finite number', got: text.slice(0, 40) });
+    return [name, { value, note }] as const;
+  });
+  const said = { metrics: Object.fromEntries([...remove.map((name) => [name, null] as const), ...set]) };
+  return change(version, { said, text: counted(set.length, remove.length, 'metric') }, address, context);
+}
+
+export function keepCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
+  return change(version, { said: { expiresAtMs: null }, text: 'stays until it is deleted' }, address, context);
+}
+
+export async function deleteCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
+  const { console } = context;
+  const { registry } = serviceOf(address, context);
+  const { id, ...known } = await registry.get(version);
+  if (await registry.delete(id)) {
+    console.event({ type: 'deleted', version: id });
+    console.line(`Deleted ${nameOf(known)}. What others share of its files stays.`);
+    return;
+  }
+  console.event({ type: 'gone', version: id, state: known.state });
+  console.line(`${nameOf(known)} was gone already (${known.state}).`);
+}
+
+function pairAt(text: string, field: string): [name: string, value: string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw complaint({ field, expected: 'name=value', got: text.slice(0, 80) });
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function requireSomething(
+  list: readonly string[],
+  { field, expected }: { readonly field: string; readonly expected: string },
+) {
+  if (list.length === 0)
+    throw complaint({ field, expected, got: 'none', remedy: 'give some, or take some away by --remove' });
+}
+
+function counted(set: number, removed: number, what: string): string {
+  const words = (count: number) => `${count} ${what}${count === 1 ? '' : 's'}`;
+  if (removed === 0) return `has ${words(set)} more, or anew`;
+  return set === 0 ? `has ${words(removed)} less` : `has ${words(set)} more, or anew, and ${words(removed)} less`;
+}

@@ -29,7 +29,19 @@ async function listenSomewhere(): Promise<{ port: number; close: () => Promise<v
 test('the help names every command, exit code and variable', async () => {
   const { code, stdout } = await runCommand(['--help'], { home });
   expect(code).toBe(0);
-  for (const name of ['demo', 'serve', 'new', 'models', 'export', 'sessions', 'usage', 'registry', 'replay', 'diff', 'doctor'])
+  for (const name of [
+    'demo',
+    'serve',
+    'new',
+    'models',
+    'export',
+    'sessions',
+    'usage',
+    'registry',
+    'replay',
+    'diff',
+    'doctor',
+  ])
     expect(stdout).toMatch(`\n  ${name} `);
   expect(stdout).toContain('Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.');
   for (const name of ['URL', 'API_KEY', 'HOME', 'MODELS', 'DEVICE', 'DEBUG'])

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryDirectory, tinyModelDirectory } from '@loopwright/testkit';
-import { connect, ServiceClient, sftDatum } from 'loopwright';
+import { type ConnectOptions, connect, ServiceClient, sftDatum } from 'loopwright';
 import { expect, test } from 'vitest';
 import { runCommand, startCommand } from './support/command.js';
 
@@ -55,10 +55,7 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   ]);
   expect(await readFile(join(target('peft'), 'README.md'), 'utf8')).toContain('| eval/accuracy | 0.5 | 20 problems |');
   expect((await registry('download', id, target('merged'), '--part', 'merged')).code).toBe(0);
-  const sampleOf = async (
-    model: { baseModel: string } | { modelPackageArn: string },
-    from: { url?: string; dataDir?: string },
-  ) => {
+  const sampleOf = async (model: { baseModel: string } | { modelPackageArn: string }, from: ConnectOptions) => {
     await using connection = await connect(from);
     const sampler = await connection.createSamplingClient(model);
     return (await sampler.sample([5, 6], { maxTokens: 8, temperature: 0 })).sequences[0]!.tokens;

@@ -134,7 +134,8 @@ export class TinkerSaves {
   async expireAfter(path: SavePath, ttlSeconds: number | null): Promise<void> {
     const { registry, workspaceId, clock } = this.#options;
     const { version } = await this.#find(path);
-    await registry.expire(workspaceId, version.id, ttlSeconds === null ? null : clock.now() + ttlSeconds * 1000);
+    const expiresAtMs = ttlSeconds === null ? null : clock.now() + ttlSeconds * 1000;
+    await registry.change(workspaceId, version.id, { expiresAtMs });
   }
 
   /** @throws `unknown_version`; `sequence_conflict` when it is so already */

@@ -35,6 +35,8 @@ export interface TestServer {
   readonly engine: FakeEngine;
   readonly dataDir: string;
   readonly modelDir: string;
+  /** An answer as it is, for what is no JSON. */
+  fetch(path: string): Promise<Response>;
   control(action: string, body?: unknown): Promise<Answer>;
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** As the application answers. */
@@ -114,6 +116,7 @@ export async function openTestServer(options: TestServerOptions = {}): Promise<T
     engine,
     dataDir,
     modelDir,
+    fetch: async (path) => service.app.request(path),
     control,
     request,
     raw: async (path) => service.app.request(path),

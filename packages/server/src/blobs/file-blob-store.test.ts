@@ -154,6 +154,65 @@ describe('FileBlobStore', () => {
     });
   });
 
+  it('finds a laid-out directory that was damaged, and lays it out anew from whole blobs', async () => {
+    const noLinks = () => Promise.reject(Object.assign(new Error('no links'), { code: 'EXDEV' }));
+    const store = new FileBlobStore({ root: fresh(), files: { ...nodeFiles, link: noLinks } });
+    const hash = await store.put('w', bytes('abc'));
+    const manifest = [{ path: 'a', hash, sizeBytes: 3 }];
+    const target = join(fresh(), 'out');
+    await store.materialize('w', manifest, target);
+    await nodeFiles.chmod(join(target, 'a'), 0o644);
+    writeFileSync(join(target, 'a'), 'abd');
+    await store.materialize('w', manifest, target);
+    expect(readFileSync(join(target, 'a'), 'utf8')).toBe('abc');
+    await nodeFiles.rm(join(target, 'a'));
+    await store.materialize('w', manifest, target);
+    expect(readFileSync(join(target, 'a'), 'utf8')).toBe('abc');
+  });
+
+  it('writes a damaged blob anew when the same bytes are saved again, although the size is right', async () => {
+    const root = fresh();
+    const store = new FileBlobStore({ root });
+    const source = fresh();
+    writeFileSync(join(source, 'a'), 'abc');
+    const hash = await store.put('w', bytes('abc'));
+    const path = join(root, 'w', hash.slice(0, 2), hash);
+    await nodeFiles.chmod(path, 0o644);
+    writeFileSync(path, 'abd');
+    await expect(store.verify({ workspaceId: 'w', hash })).rejects.toMatchObject({ code: 'blob_damaged' });
+    await store.adopt('w', source, ['a']);
+    await store.verify({ workspaceId: 'w', hash });
+  });
+
+  it('gives a blob back that is asked for at the moment of its deletion', async () => {
+    const root = fresh();
+    const longAgo = new Date(Date.now() - 3_600_000);
+    const source = fresh();
+    writeFileSync(join(source, 'a'), 'abc');
+    let saveAgain = async () => {};
+    const files: FileOperations = {
+      ...nodeFiles,
+      rename: async (from, to) => {
+        // Between the look at its age and the deletion.
+        if (String(to).endsWith('.tmp')) await saveAgain();
+        await nodeFiles.rename(from, to);
+      },
+    };
+    const store = new FileBlobStore({ root, files });
+    const hash = await store.put('w', bytes('abc'));
+    const path = join(root, 'w', hash.slice(0, 2), hash);
+    await nodeFiles.utimes(path, longAgo, longAgo);
+    saveAgain = async () => {
+      await store.adopt('w', source, ['a']);
+    };
+    expect(await store.delete({ workspaceId: 'w', hash })).toBe(false);
+    await store.verify({ workspaceId: 'w', hash });
+    saveAgain = async () => {};
+    await nodeFiles.utimes(path, longAgo, longAgo);
+    expect(await store.delete({ workspaceId: 'w', hash })).toBe(true);
+    expect(filesUnder(root)).toEqual([]);
+  });
+
   it('leaves young blobs alone when asked to delete', async () => {
     const root = fresh();
     const hash = await new FileBlobStore({ root }).put('w', bytes('abc'));

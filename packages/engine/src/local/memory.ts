@@ -22,8 +22,8 @@ const processBytes = 170e6;
 const arenaOverhead = 1.22;
 /** Masks of a row at once: as they are kept, as they are made and, where layers have windows, once more. */
 const maskCopies = ({ slidingWindow }: ModelConfig) => (slidingWindow === null ? 2 : 3);
-/** Numbers of a saved adapter by those of a trained one: as it is, with the scale multiplied in, and in the blocks of the decoder. */
-const snapshotCopies = 3;
+/** Numbers of a saved adapter by those of a trained one: as it is, with the scale multiplied in, in the blocks of the decoder, and beside those of other versions. */
+const snapshotCopies = 4;
 
 /** Programs that hold tables of rotary positions, of the whole context, each for itself: for passes with and without gradients, short and long, for prompts and for decoding. */
 const rotaryPrograms = 8;

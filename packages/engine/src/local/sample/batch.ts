@@ -1,31 +1,53 @@
-/** The rows of one snapshot that are decoded together. Rows join by a prefill of their prompts and leave when they are done. */
+/**
+ * The rows of one model that are decoded together: all of them by the base weights, or each by the adapter of its version. Rows join by a
+ * prefill of their prompts and leave when they are done.
+ */
 import type { Tensor } from 'onnxruntime-node';
 import { maskedOut } from '../models/mask.js';
-import { type Feeds, floats, integers } from '../ort/runtime.js';
+import { type Compiled, type Feeds, floats, integers } from '../ort/runtime.js';
 import { pastInput } from './decode-graph.js';
+import type { FusedAdapter } from './fused-adapter.js';
 import { type HeadKind, headKinds } from './head-graph.js';
+import type { InferenceModel } from './inference-model.js';
 import type { Prefill, Prefills } from './prefill.js';
 import type { Row } from './row.js';
 import type { RowCache } from './row-cache.js';
 import type { Snapshot } from './snapshot.js';
 import { drawTruncated } from './truncation.js';
+import { VersionStack } from './version-stack.js';
 
 /** The beginning of a prompt, its last token left out, with the rows that go on from it; it is prefilled once for all of them. */
 export interface PromptRows {
+  readonly snapshot: Snapshot;
   readonly tokens: Int32Array;
   readonly rows: Row[];
 }
 
 export class DecodeBatch {
-  readonly snapshot: Snapshot;
+  readonly #model: InferenceModel;
+  readonly #isAdapted: boolean;
   #rows: Row[] = [];
   readonly #cache: RowCache;
   readonly #prefills: Prefills;
+  readonly #stack: VersionStack;
 
-  constructor(snapshot: Snapshot, prefills: Prefills) {
-    this.snapshot = snapshot;
+  /** @param first one of the versions that it is to decode */
+  constructor({ model, fused }: Snapshot, prefills: Prefills) {
+    this.#model = model;
+    this.#isAdapted = fused.isAdapted;
     this.#prefills = prefills;
-    this.#cache = snapshot.model.takeCache();
+    this.#cache = model.takeCache();
+    this.#stack = new VersionStack(model.tensors);
+  }
+
+  /** Whether rows of this version can be among its own. */
+  takes({ model, fused }: Snapshot): boolean {
+    return model === this.#model && fused.isAdapted === this.#isAdapted;
+  }
+
+  /** Versions that have rows now. */
+  get snapshots(): Snapshot[] {
+    return [...new Set(this.#rows.map((row) => row.snapshot))];
   }
 
   get size(): number {
@@ -34,7 +56,8 @@ export class DecodeBatch {
 
   /** Gives the memory back; the batch may not be used after it. */
   release(): void {
-    this.snapshot.model.giveCache(this.#cache);
+    this.#model.giveCache(this.#cache);
+    this.#stack.clear();
   }
 
   /** Prefills prompts where that was not done lately, and lets their rows join. The last prompt token is left to the first decoding step. */
@@ -44,9 +67,8 @@ export class DecodeBatch {
     this.#cache.reserve(first + joining.length, Math.max(...joining.map((row) => row.cached + 1)));
     try {
       let row = first;
-      for (const { tokens, rows } of prompts) {
-        if (tokens.length > 0)
-          this.#write(await this.#prefills.get(this.snapshot, tokens), { row, count: rows.length });
+      for (const { snapshot, tokens, rows } of prompts) {
+        if (tokens.length > 0) this.#write(await this.#prefills.get(snapshot, tokens), { row, count: rows.length });
         row += rows.length;
       }
     } catch (error) {
@@ -64,8 +86,7 @@ export class DecodeBatch {
 
   /** Decodes one token for every row; rows that are done leave. */
   async step(): Promise<void> {
-    const { model, fused } = this.snapshot;
-    const { tensors, config } = model;
+    const { tensors, config } = this.#model;
     const rows = this.#rows;
     const padded = atLeastTwo(rows);
     const B = padded.length;
@@ -77,8 +98,9 @@ export class DecodeBatch {
       mask.fill(0, b * T, b * T + length);
     });
     const dims = [B, config.kvHeads, T, config.headDim];
+    const { program, adapters } = await this.#adapters(padded);
     const feeds: Feeds = {
-      ...fused.decode,
+      ...adapters,
       ids: tensors.int(
         BigInt64Array.from(padded, (row) => BigInt(row.newest)),
         [B, 1],
@@ -90,17 +112,53 @@ export class DecodeBatch {
       feeds[pastInput(layer, 'keys')] = tensors.float(this.#cache.view(2 * layer, B), dims);
       feeds[pastInput(layer, 'values')] = tensors.float(this.#cache.view(2 * layer + 1, B), dims);
     }
-    const outputs = await (await model.decode(fused.isAdapted)).run(feeds, ['hidden', 'rows']);
+    const outputs = await program.run(feeds, ['hidden', 'rows']);
     this.#cache.writeStep(floats(outputs, 'rows'), lengths.slice(0, rows.length));
     await this.#draw(floats(outputs, 'hidden'));
     if (rows.some((row) => row.isBroken)) this.#cache.scrub();
     this.removeRows((row) => row.stopReason !== undefined);
   }
 
+  /** The program for these rows, with what it takes besides them. */
+  async #adapters(rows: readonly Row[]): Promise<{ readonly program: Compiled; readonly adapters: Feeds }> {
+    const model = this.#model;
+    if (!this.#isAdapted) return { program: await model.decode('none'), adapters: {} };
+    const { snapshots } = this;
+    const [first] = snapshots;
+    if (snapshots.length === 1 && !model.decodesVersions) {
+      return { program: await model.decode('one'), adapters: first!.fused.decode };
+    }
+    const slots = this.#stack.hold(snapshots.map(({ fused }) => fused));
+    const slotOf = new Map(snapshots.map((snapshot, i) => [snapshot, slots[i]!]));
+    const members: number[][] = Array.from({ length: this.#stack.size }, () => []);
+    rows.forEach((row, b) => {
+      members[slotOf.get(row.snapshot)!]!.push(b);
+    });
+    const [V, R] = [members.length, Math.max(2, ...members.map(({ length }) => length))]; // two at least, see below
+    const place = new BigInt64Array(rows.length);
+    const filled = new BigInt64Array(V * R);
+    members.forEach((list, v) => {
+      for (let r = 0; r < R; r++) filled[v * R + r] = BigInt(list[r] ?? list[0] ?? 0);
+      list.forEach((b, r) => {
+        place[b] = BigInt(v * R + r);
+      });
+    });
+    const { tensors } = model;
+    const where = {
+      version_rows: tensors.int(filled, [V, R]),
+      version_place: tensors.int(place, [rows.length]),
+    };
+    return { program: await model.decode('versions'), adapters: { ...this.#stack.feeds(), ...where } };
+  }
+
   async #draw(hidden: Float32Array): Promise<void> {
-    const width = this.snapshot.model.config.hiddenSize;
-    for (const kind of headKinds) {
-      const chosen = this.#rows.flatMap((row, b) => (row.kind === kind ? [b] : []));
+    const width = this.#model.config.hiddenSize;
+    // Few adapters reach the head; rows of those that do are drawn by themselves.
+    const heads = new Set(this.#rows.map((row) => row.snapshot.fused.head));
+    for (const [kind, headAdapter] of headKinds.flatMap((each) => [...heads].map((head) => [each, head] as const))) {
+      const chosen = this.#rows.flatMap((row, b) =>
+        row.kind === kind && row.snapshot.fused.head === headAdapter ? [b] : [],
+      );
       if (chosen.length === 0) continue;
       let part = hidden;
       if (chosen.length < this.#rows.length) {
@@ -110,20 +168,26 @@ export class DecodeBatch {
       }
       await this.#drawKind(
         kind,
+        headAdapter,
         chosen.map((b) => this.#rows[b]!),
         part,
       );
     }
   }
 
-  async #drawKind(kind: HeadKind, rows: readonly Row[], hidden: Float32Array): Promise<void> {
-    const { model, fused } = this.snapshot;
+  async #drawKind(
+    kind: HeadKind,
+    headAdapter: FusedAdapter['head'],
+    rows: readonly Row[],
+    hidden: Float32Array,
+  ): Promise<void> {
+    const model = this.#model;
     const { tensors, config } = model;
     const padded = atLeastTwo(rows);
     const B = padded.length;
     const feeds: Record<string, Tensor> = {
       hidden: tensors.float(hidden, [B, config.hiddenSize]),
-      ...(fused.head === undefined ? {} : { 'head.A': fused.head.A, 'head.B': fused.head.B }),
+      ...(headAdapter === undefined ? {} : { 'head.A': headAdapter.A, 'head.B': headAdapter.B }),
     };
     if (kind === 'draw' || kind === 'scaled')
       feeds.u = tensors.float(
@@ -135,7 +199,7 @@ export class DecodeBatch {
         Float32Array.from(padded, (row) => 1 / row.params.temperature),
         [B, 1],
       );
-    const head = await model.head(kind, fused.head !== undefined);
+    const head = await model.head(kind, headAdapter !== undefined);
     if (kind === 'logits') {
       const logits = floats(await head.run(feeds, ['logits']), 'logits');
       rows.forEach((row, b) => {

@@ -28,15 +28,22 @@ import { pastWindowMask } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
 import { layerName } from '../models/transformer.js';
 import { fusedInput } from './fused-adapter.js';
-import { lowRank, lowRankInputs } from './low-rank.js';
+import { lowRank, lowRankInputs, versionedLowRank, versionedLowRankInputs } from './low-rank.js';
 
 export const pastInput = (layer: number, part: 'keys' | 'values') => `past.${layer}.${part}`;
 
-/** Inputs: `ids` and `positions` int64 [B,1], `mask` [B,1,1,T], the past [B,K,T,d] by layer and, where `adapted`, the fused adapter. Outputs: `hidden` [B,D] after the last norm, `rows` [B, 2·layers, K·d]. */
+/** `versions`: those of several versions, each row with its own. */
+export type DecodeAdapters = 'none' | 'one' | 'versions';
+
+/**
+ * Inputs: `ids` and `positions` int64 [B,1], `mask` [B,1,1,T], the past [B,K,T,d] by layer; with `one` adapter the fused one, with those of
+ * `versions` a stack of fused ones, `version_rows` int64 [V,R] and `version_place` int64 [B]. Outputs: `hidden` [B,D] after the last norm,
+ * `rows` [B, 2·layers, K·d].
+ */
 export function buildDecodeGraph(
   config: ModelConfig,
   file: WeightsFile,
-  { adapted }: { readonly adapted: boolean },
+  { adapters }: { readonly adapters: DecodeAdapters },
 ): LoweredProgram {
   const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, intermediateSize, slidingWindow } = config;
   const G = H / K;
@@ -57,6 +64,13 @@ export function buildDecodeGraph(
   const mask = graph.input('mask', 'float32', ['B', 1, 1, 'T']);
   const window = slidingWindow === null ? mask : pastWindowMask(mask, positions, slidingWindow.tokens);
   const rotary = layerRotary(graph, config, positions);
+  const places =
+    adapters === 'versions'
+      ? {
+          rows: graph.input('version_rows', 'int64', ['V', 'R']),
+          place: graph.input('version_place', 'int64', ['B']),
+        }
+      : undefined;
 
   const linear = (x: Value, layer: number, group: string, weight: string, bias: boolean): Value => {
     const name = group === 'qkv' || group === 'gate_up' ? `layers.${layer}.${group}` : layerName(layer, weight);
@@ -64,8 +78,12 @@ export function buildDecodeGraph(
     const [out, inner] = [w.shape[0]!, w.shape[1]!];
     const base = matMul(x, w, { transposeB: true });
     const inputName = (part: 'A' | 'B') => fusedInput(layer, group, part);
-    const adapter = () => lowRankInputs(graph, { name: inputName, blocks: `P_${group}`, inner, out });
-    const y = adapted ? add(base, lowRank(x, adapter())) : base;
+    const form = { name: inputName, blocks: `P_${group}`, inner, out };
+    const adapted = () =>
+      places === undefined
+        ? lowRank(x, lowRankInputs(graph, form))
+        : versionedLowRank(x, versionedLowRankInputs(graph, form), places);
+    const y = adapters === 'none' ? base : add(base, adapted());
     return bias ? add(y, constant(`${name}.bias`)) : y;
   };
   const normHeads = (x: Value, heads: number, name: string) =>

@@ -6,7 +6,7 @@ import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
 import { weightSpecs } from '../models/weight-names.js';
 import { Compiled, type TensorFactory } from '../ort/runtime.js';
-import { buildDecodeGraph } from './decode-graph.js';
+import { buildDecodeGraph, type DecodeAdapters } from './decode-graph.js';
 import { buildHeadGraph, type HeadKind } from './head-graph.js';
 import { RowCache } from './row-cache.js';
 import { buildScoreHeadGraph, type ScoreHeadKind } from './score-head-graph.js';
@@ -47,8 +47,18 @@ export class InferenceModel implements AsyncDisposable {
     return this.#parts.file.path;
   }
 
-  decode(adapted: boolean): Promise<Compiled> {
-    return this.#load(`decode ${adapted}`, () => buildDecodeGraph(this.config, this.#parts.file, { adapted }));
+  /**
+   * The program of a decoding step. One that takes several versions serves single ones as well, to the same bits and a little slower: it takes
+   * the place of the other, since each has a packed copy of the weights. Call it when no program runs.
+   */
+  async decode(adapters: DecodeAdapters): Promise<Compiled> {
+    if (adapters === 'versions') await this.#unload('decode one');
+    return this.#load(`decode ${adapters}`, () => buildDecodeGraph(this.config, this.#parts.file, { adapters }));
+  }
+
+  /** Whether several versions were decoded together once. */
+  get decodesVersions(): boolean {
+    return this.#programs.has('decode versions');
   }
 
   head(kind: HeadKind, adapted: boolean): Promise<Compiled> {
@@ -92,6 +102,15 @@ export class InferenceModel implements AsyncDisposable {
   giveCache(cache: RowCache): void {
     cache.clear();
     this.#spareCache = cache;
+  }
+
+  async #unload(key: string): Promise<void> {
+    const program = this.#programs.get(key);
+    this.#programs.delete(key);
+    await program?.then(
+      (compiled) => compiled[Symbol.asyncDispose](),
+      () => undefined, // it was never there
+    );
   }
 
   #load(key: string, build: () => ReturnType<typeof buildDecodeGraph>): Promise<Compiled> {

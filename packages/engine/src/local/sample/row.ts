@@ -3,6 +3,7 @@ import type { SampledSequence, SamplingParams, StopReason } from '@loopwright/pr
 import type { OnToken } from '../../engine.js';
 import { uniform } from '../random.js';
 import type { HeadKind } from './head-graph.js';
+import type { Snapshot } from './snapshot.js';
 
 /** Turns ids into text piece by piece, holding back half characters. */
 export interface TextStream {
@@ -10,6 +11,7 @@ export interface TextStream {
 }
 
 export interface RowOptions {
+  readonly snapshot: Snapshot;
   readonly prompt: Int32Array;
   readonly params: SamplingParams;
   readonly sampleIndex: number;
@@ -22,6 +24,7 @@ export interface RowOptions {
 }
 
 export class Row {
+  readonly snapshot: Snapshot;
   readonly params: SamplingParams;
   readonly tokens: number[] = [];
   readonly logprobs: number[] = [];
@@ -36,6 +39,7 @@ export class Row {
   #tail = '';
 
   constructor(options: RowOptions) {
+    this.snapshot = options.snapshot;
     this.params = options.params;
     this.cached = options.prompt.length - 1;
     this.newest = options.prompt.at(-1)!;

@@ -1,4 +1,4 @@
-/** All sampling of one engine: requests wait for room, join the batch of their snapshot, and are decoded a few steps at a time. */
+/** All sampling of one engine: requests wait for room, join a batch, and are decoded a few steps at a time. */
 import type { SampleResult, SamplingOperation } from '@loopwright/protocol';
 import type { CallOptions, OnToken } from '../../engine.js';
 import { DecodeBatch, type PromptRows } from './batch.js';
@@ -39,7 +39,7 @@ const sliceMs = 30;
 
 export class Sampler {
   readonly #options: SamplerOptions;
-  readonly #batches = new Map<Snapshot, DecodeBatch>();
+  readonly #batches = new Set<DecodeBatch>();
   readonly #requests = new Set<Request>();
   readonly #scores: ScoreQueue;
   readonly #prefills: Prefills;
@@ -114,7 +114,7 @@ export class Sampler {
     const limit = Math.min(params.maxTokens, contextLength - prompt.length);
     const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
       const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
-      return new Row({ prompt, params, sampleIndex, stopIds, limit, text, onToken });
+      return new Row({ snapshot, prompt, params, sampleIndex, stopIds, limit, text, onToken });
     });
     return new Promise((resolve, reject) => {
       const cancel = () => this.#drop(request, signal?.reason);
@@ -162,31 +162,34 @@ export class Sampler {
   /** Prefills of prompts, or some decoding steps of one batch. */
   async #runDecodingSlice(): Promise<void> {
     if (await this.#admit()) return;
-    const batches = [...this.#batches.values()];
+    const batches = [...this.#batches];
     const batch = batches[this.#turn++ % Math.max(1, batches.length)];
     if (batch === undefined) return;
     const until = performance.now() + sliceMs;
     try {
       batch.removeRows((row) => row.stopReason !== undefined);
       while (batch.size > 0 && performance.now() < until) {
-        this.#options.onEvent?.({ type: 'decode-step', rows: batch.size });
+        this.#options.onEvent?.({ type: 'decode-step', rows: batch.size, versions: batch.snapshots.length });
         await batch.step();
-        if (this.#settle(batch.snapshot)) break;
+        if (this.#settle()) break;
       }
     } catch (error) {
       this.#fail(batch, error);
       return;
     }
-    this.#settle(batch.snapshot);
+    this.#settle();
     this.#closeIfEmpty(batch);
   }
 
-  /** Lets waiting rows join the batch of their snapshot, oldest request first. True when some did. */
+  /** Lets waiting rows of one version join a batch, oldest request first. True when some did. */
   async #admit(): Promise<boolean> {
-    const first = [...this.#requests].find(({ waiting, snapshot }) => waiting.length > 0 && this.#room(snapshot) > 0);
+    const first = [...this.#requests].find(
+      (request) => request.waiting.length > 0 && this.#place(request.snapshot).room > 0,
+    );
     if (first === undefined) return false;
     const { snapshot } = first;
-    let room = this.#room(snapshot);
+    const { batch = new DecodeBatch(snapshot, this.#prefills), ...place } = this.#place(snapshot);
+    let { room } = place;
     let prefilled = 0;
     const prompts = new Map<string, PromptRows>();
     const takers: Request[] = [];
@@ -199,17 +202,13 @@ export class Sampler {
       const rows = request.waiting.slice(0, room);
       request.waiting = request.waiting.slice(rows.length);
       const known = prompts.get(key);
-      if (known === undefined) prompts.set(key, { tokens, rows });
+      if (known === undefined) prompts.set(key, { snapshot, tokens, rows });
       else known.rows.push(...rows);
       takers.push(request);
       room -= rows.length;
       prefilled += cost;
     }
-    let batch = this.#batches.get(snapshot);
-    if (batch === undefined) {
-      batch = new DecodeBatch(snapshot, this.#prefills);
-      this.#batches.set(snapshot, batch);
-    }
+    this.#batches.add(batch);
     try {
       await batch.join([...prompts.values()]);
     } catch (error) {
@@ -221,21 +220,35 @@ export class Sampler {
     return true;
   }
 
-  #room(snapshot: Snapshot): number {
-    const { layers, kvHeads, headDim } = snapshot.model.config;
+  /**
+   * Where waiting rows of a version may go, and how many: to its own rows; else beside those of other versions, if all that wait have room
+   * there; else into a batch of their own, so that a version never waits for the rows of another to end. Where they go changes no bit.
+   */
+  #place(snapshot: Snapshot): { readonly batch?: DecodeBatch; readonly room: number } {
+    const roomIn = (batch: DecodeBatch): number => this.#limit([snapshot, ...batch.snapshots]) - batch.size;
+    const own = [...this.#batches].find((batch) => batch.snapshots.includes(snapshot));
+    if (own !== undefined) return { batch: own, room: Math.max(0, roomIn(own)) };
+    const waiting = [...this.#requests].reduce((sum, r) => sum + (r.snapshot === snapshot ? r.waiting.length : 0), 0);
+    const shared = [...this.#batches].find((batch) => batch.takes(snapshot) && roomIn(batch) >= waiting);
+    if (shared !== undefined) return { batch: shared, room: roomIn(shared) };
+    return { room: this.#limit([snapshot]) };
+  }
+
+  /** Rows at most of a batch of these versions, as long as the longest of them may become. */
+  #limit(snapshots: readonly Snapshot[]): number {
+    const { layers, kvHeads, headDim } = snapshots[0]!.model.config;
     const longest = Math.max(
       1,
-      ...[...this.#requests].filter((r) => r.snapshot === snapshot).map((r) => r.rows[0]?.maxPositions ?? 1),
+      ...[...this.#requests].filter((r) => snapshots.includes(r.snapshot)).map((r) => r.rows[0]?.maxPositions ?? 1),
     );
     const bytesPerRow = 2 * layers * kvHeads * headDim * 4 * longest;
     const byMemory = Math.max(1, Math.floor(this.#options.maxCacheBytes / bytesPerRow));
-    return Math.max(0, Math.min(this.#options.maxRows, byMemory) - (this.#batches.get(snapshot)?.size ?? 0));
+    return Math.min(this.#options.maxRows, byMemory);
   }
 
   /** Answers requests whose rows are all done. True when rows wait for the room that became free. */
-  #settle(snapshot: Snapshot): boolean {
+  #settle(): boolean {
     for (const request of this.#requests) {
-      if (request.snapshot !== snapshot) continue;
       if (request.rows.some((row) => row.isBroken)) {
         this.#drop(request, divergedWeights());
         continue;
@@ -245,18 +258,19 @@ export class Sampler {
       const sequences = request.rows.map((row) => row.result());
       request.resolve(sequences);
     }
-    return [...this.#requests].some((r) => r.waiting.length > 0 && this.#room(r.snapshot) > 0);
+    return [...this.#requests].some((r) => r.waiting.length > 0 && this.#place(r.snapshot).room > 0);
   }
 
   #fail(batch: DecodeBatch, error: unknown): void {
-    for (const request of [...this.#requests]) if (request.snapshot === batch.snapshot) this.#drop(request, error);
+    const failed = batch.snapshots;
+    for (const request of [...this.#requests]) if (failed.includes(request.snapshot)) this.#drop(request, error);
     batch.removeRows(() => true);
     this.#closeIfEmpty(batch);
   }
 
   #closeIfEmpty(batch: DecodeBatch): void {
     if (batch.size > 0) return;
-    this.#batches.delete(batch.snapshot);
+    this.#batches.delete(batch);
     batch.release();
   }
 }

@@ -3,6 +3,7 @@ import type { Datum } from './datum.js';
 import type { LossSpec } from './losses.js';
 import type { AdamParams } from './optimizer.js';
 import type { SamplingParams, StopReason } from './sampling.js';
+import type { IdTensor } from './tensor.js';
 
 /** Names a saved version in the registry; unique on a server. */
 export type VersionId = string;
@@ -46,6 +47,12 @@ export type SamplingOperation =
       readonly promptLogprobs: boolean;
       /** k of the likeliest tokens at each prompt position; 0 is off. */
       readonly topkPromptLogprobs: number;
+      /** `promptLogprobs` of so many tokens only, at the end of the prompt; absent is all. */
+      readonly promptLogprobsLast?: number;
+      /** k of the likeliest tokens at each sampled position; absent is off. */
+      readonly topkSampleLogprobs?: number;
+      /** Ids (P−1,K) whose log-probabilities are wanted as each token but the first of a prompt of P tokens; negative ones are skipped. */
+      readonly promptTargets?: IdTensor;
     }
   | { readonly type: 'compute-logprobs'; readonly prompt: Int32Array; readonly weights: WeightsRef }
   | { readonly type: 'load-weights'; readonly version: VersionId };
@@ -96,6 +103,8 @@ export interface SampledSequence {
   /** One per token, at temperature 1 without truncation. */
   readonly logprobs: Float32Array;
   readonly stopReason: StopReason;
+  /** One list per token, likeliest first; where `topkSampleLogprobs` asked for them. */
+  readonly topkLogprobs?: readonly (readonly TokenLogprob[])[];
 }
 
 export interface TokenLogprob {
@@ -109,6 +118,8 @@ export interface SampleResult {
   readonly promptLogprobs?: Float32Array;
   /** One list per prompt token, likeliest first; the first is empty. */
   readonly topkPromptLogprobs?: readonly (readonly TokenLogprob[])[];
+  /** As `promptTargets`, row by row; NaN where one was skipped. */
+  readonly promptTargetLogprobs?: Float32Array;
   /** Tokens of the prompt, counted once per request. */
   readonly prefillTokens: number;
 }

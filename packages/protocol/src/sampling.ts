@@ -13,8 +13,10 @@ export interface SamplingParams {
   readonly seed: number;
   /** Generation ends when one of these appears in the decoded text; its tokens are kept. */
   readonly stop: readonly string[];
-  /** Generation ends after one of these ids, which is kept; the model's end-of-sequence ids are always among them. */
+  /** Generation ends after one of these ids, which is kept; the model's end-of-sequence ids are among them. */
   readonly stopTokenIds: readonly number[];
+  /** Whether the model's end-of-sequence ids are not; absent is no. */
+  readonly ignoreEos?: boolean;
 }
 
 /** `stop`: a stop string, a stop id or end of sequence; `length`: maxTokens or the end of the context. */
@@ -27,4 +29,5 @@ export const samplingRanges = {
   temperature: { min: 0, max: 2 },
   topP: { min: 0, max: 1 },
   topkPromptLogprobs: { min: 0, max: 20 },
+  topkSampleLogprobs: { min: 0, max: 20 },
 } as const;

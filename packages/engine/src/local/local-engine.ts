@@ -47,6 +47,7 @@ import {
 import { requireDevice } from './ort/device.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
+import { checkPromptTargets } from './sample/check-targets.js';
 import type { SamplerEvent } from './sample/events.js';
 import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
@@ -102,7 +103,8 @@ export class LocalEngine implements Engine {
     this.#tokenizer = tokenizer;
     // Control tokens count as text here: a stop string may be one.
     const newTextStream = () => this.#tokenizer().streamDecoder({ skipSpecialTokens: false });
-    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream, onEvent: options.onSampling });
+    const onWork = () => this.#loop.wake();
+    this.#sampler = new Sampler({ maxRows, maxCacheBytes, newTextStream, onEvent: options.onSampling, onWork });
     this.#loop = new SliceLoop(this.#sampler, options.onSlice);
     this.#sessions = new Sessions(base, {
       directory: swapDirectoryOf(options),
@@ -259,7 +261,11 @@ export class LocalEngine implements Engine {
     const promptTokens = spec.prompt.length;
     const positions = Math.min(promptTokens + spec.params.maxTokens, config.contextLength);
     checkSamplingMemory(config, { promptTokens, positions }, maxMemoryBytes);
-    if (spec.promptLogprobs || spec.topkPromptLogprobs > 0) checkScoringMemory(config, promptTokens, maxMemoryBytes);
+    const { promptTargets } = spec;
+    if (promptTargets !== undefined) checkPromptTargets(promptTargets, promptTokens, config);
+    const isScored = spec.promptLogprobs || spec.topkPromptLogprobs > 0 || promptTargets !== undefined;
+    const scored = (spec.topkSampleLogprobs ?? 0) > 0 ? positions : isScored ? promptTokens : 0;
+    if (scored > 0) checkScoringMemory(config, scored, maxMemoryBytes);
     if (spec.params.stop.length > 0) this.#tokenizer();
     return this.#snapshots.use(weights, (snapshot) => {
       const result = this.#sampler.submit(spec, snapshot, options);

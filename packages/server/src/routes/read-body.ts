@@ -10,10 +10,15 @@ import type { RouteEnv } from './context.js';
 
 /** @throws `payload_too_large`; `invalid_argument` for what is no JSON, or beyond its limits; what reading throws */
 export async function readJson(c: Context<RouteEnv>): Promise<unknown> {
+  return parseJson(await readJsonText(c));
+}
+
+/** As {@link readJson}, for wires that parse it in a way of their own. */
+export async function readJsonText(c: Context<RouteEnv>): Promise<string> {
   const bytes = await readBody(c);
   if (!isUtf8(bytes)) throw complaint({ field: 'body', expected: 'UTF-8', got: `${bytes.length} bytes that are not` });
   checkJsonShape(bytes, c.var.admission.limits);
-  return parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
 /**

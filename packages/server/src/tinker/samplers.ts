@@ -120,12 +120,11 @@ export class TinkerSamplers {
       echo: { wire: 'tinker' },
       policy,
     });
-    const { numSamples, promptLogprobs, topkPromptLogprobs } = rest;
     const clientToken = `${samplerId}:${sequenceNumber}`;
     return service.submitSampling(
       session.name,
       {
-        ...{ type: 'sample', prompt, numSamples, promptLogprobs, topkPromptLogprobs },
+        ...{ type: 'sample', prompt, ...rest },
         params: { seed: seedOf(clientToken), ...params, maxTokens },
         weights: await this.#weightsOf(sampler),
       },

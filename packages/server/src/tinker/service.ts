@@ -1,6 +1,6 @@
 /** The Tinker wire's side of the service: its parts, put together. */
-import { LoopwrightError } from '@loopwright/protocol';
-import type { JsonObject } from '@loopwright/wires/tinker';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { decompressZstd, type JsonObject } from '@loopwright/wires/tinker';
 import type { Context } from 'hono';
 import type { Logger } from 'pino';
 import { isLoopback } from '../auth/authorize.js';
@@ -101,9 +101,13 @@ export class TinkerService {
     return isFromHere(c) ? directory : name;
   }
 
-  /** The bytes of a pass. */
-  passBytes(c: Context<RouteEnv>): Promise<Uint8Array> {
-    return readBody(c);
+  /** The bytes of a pass, which may be compressed. @throws `invalid_argument`, `payload_too_large` */
+  async passBytes(c: Context<RouteEnv>): Promise<Uint8Array> {
+    const bytes = await readBody(c);
+    const encoding = c.req.header('content-encoding');
+    if (encoding === undefined || encoding === 'identity') return bytes;
+    if (encoding === 'zstd') return decompressZstd(bytes, c.var.admission.limits.bodyBytes);
+    throw complaint({ field: 'content-encoding', expected: 'zstd, or none', got: encoding.slice(0, 64) });
   }
 }
 

@@ -15,3 +15,4 @@ export type { SampleRequest } from './sampling.js';
 export { decodeSampleRequest, encodeSampleJson, encodeSampleProto } from './sampling.js';
 export type { LoadRequest, NewModelRequest, SaveRequest } from './training.js';
 export { decodeAdam, decodeLoad, decodeNewModel, decodeSave, decodeTtl, trainFlagsOf } from './training.js';
+export { decompressZstd } from './zstd.js';

@@ -141,11 +141,21 @@ describe('sampling', () => {
   });
 
   it.each([
-    ['a text', '\n\nUser:', { stop: ['\n\nUser:'], stopTokenIds: [] }],
+    ['a text', '\n\nUser:', { stop: ['\n\nUser:'], stopTokenIds: [], ignoreEos: true }],
+    ['nothing, not even an end of sequence', [], { stop: [], stopTokenIds: [], ignoreEos: true }],
     ['texts', ['a', 'b'], { stop: ['a', 'b'], stopTokenIds: [] }],
     ['ids', [7, 8], { stop: [], stopTokenIds: [7, 8] }],
   ])('stops at %s', (_, stop, expected) => {
     expect(sample({ stop }).params).toMatchObject(expected);
+  });
+
+  it('may score named tokens along the prompt, dense or sparse', () => {
+    const dense = { data: [2, -1, 3, 9], dtype: 'int64', shape: [2, 2] };
+    const sparse = { ...dense, data: [2, 3, 9], sparse_crow_indices: [0, 1, 3], sparse_col_indices: [0, 0, 1] };
+    const of = (target_prompt_logprobs: object) => sample({}, { target_prompt_logprobs }).promptTargets;
+    expect(of(dense)).toEqual({ dtype: 'int32', shape: [2, 2], data: Int32Array.of(2, -1, 3, 9) });
+    expect(of(sparse)).toEqual(of(dense));
+    expect(() => of({ ...dense, data: [1] })).toThrow(/target_prompt_logprobs/);
   });
 
   it('folds seeds of 64 bits, and switches top_k 0 off', () => {

@@ -16,8 +16,13 @@ interface Sparse {
   readonly shape: readonly number[];
 }
 
-/** A JSON TensorData. Its numbers are checked by whoever reads them. @throws `invalid_argument` */
-export function jsonTensor(value: unknown, field: string): RawTensor {
+/**
+ * A JSON TensorData. Its numbers are checked by whoever reads them.
+ *
+ * @param empty what stands where a sparse one has nothing
+ * @throws `invalid_argument`
+ */
+export function jsonTensor(value: unknown, field: string, empty = 0): RawTensor {
   const { data, dtype, shape, sparse_crow_indices: rows, sparse_col_indices: columns } = objectAt(value, field);
   if (dtype !== 'float32' && dtype !== 'int64') {
     throw complaint({ field: `${field}.dtype`, expected: 'float32 or int64', got: describeValue(dtype) });
@@ -34,7 +39,7 @@ export function jsonTensor(value: unknown, field: string): RawTensor {
     columns: integers(columns, `${field}.sparse_col_indices`),
     shape: integers(shape, `${field}.shape`),
   };
-  return { data: dense(sparse, field), shape: sparse.shape, field };
+  return { data: dense(sparse, field, empty), shape: sparse.shape, field };
 }
 
 /** A protobuf Tensor. @throws `invalid_argument` */
@@ -75,8 +80,7 @@ function valuesOf(bytes: Uint8Array, dtype: number, field: string): Int32Array |
   }
 }
 
-/** Spread out, with 0 where nothing stands. */
-function dense({ values, rows, columns, shape }: Sparse, field: string): unknown[] {
+function dense({ values, rows, columns, shape }: Sparse, field: string, empty = 0): unknown[] {
   const [height, width] = shape;
   if (height === undefined || width === undefined || shape.length !== 2) {
     throw complaint({ field: `${field}.shape`, expected: 'two sizes', got: `${shape.length}` });
@@ -84,7 +88,7 @@ function dense({ values, rows, columns, shape }: Sparse, field: string): unknown
   if (height * width > maxDense || rows.length !== height + 1 || columns.length !== values.length) {
     throw broken(field);
   }
-  const flat: unknown[] = new Array(height * width).fill(0);
+  const flat: unknown[] = new Array(height * width).fill(empty);
   for (let row = 0; row < height; row++) {
     const [begin, end] = [rows[row]!, rows[row + 1]!];
     if (begin < 0 || begin > end || end > values.length) throw broken(field);

@@ -6,7 +6,7 @@ import type { SamplerEvent } from './events.js';
 import { Prefills } from './prefill.js';
 import { Row, type TextStream } from './row.js';
 import { divergedWeights, type Scores } from './score.js';
-import { ScoreQueue } from './score-queue.js';
+import { ScoreQueue, type ScoreSubmission } from './score-queue.js';
 import type { Snapshot } from './snapshot.js';
 
 export type SampleSpec = Omit<Extract<SamplingOperation, { type: 'sample' }>, 'type' | 'weights'>;
@@ -18,6 +18,8 @@ export interface SamplerOptions {
   readonly maxCacheBytes: number;
   readonly newTextStream: () => TextStream;
   readonly onEvent?: ((event: SamplerEvent) => void) | undefined;
+  /** Told when work came up by itself, which {@link Sampler.runSlice} is to do. */
+  readonly onWork?: () => void;
 }
 
 interface Request {
@@ -68,9 +70,12 @@ export class Sampler {
     snapshot: Snapshot,
     { signal, onToken }: Pick<CallOptions, 'signal' | 'onToken'> = {},
   ): Promise<SampleResult> {
-    const { prompt, promptLogprobs, topkPromptLogprobs: topK } = spec;
-    const scoring = promptLogprobs || topK > 0 ? this.score(prompt, { snapshot, topK, signal }) : undefined;
-    const decoding = this.#decode(spec, { snapshot, signal, scoring, onToken });
+    const { prompt, promptLogprobs, topkPromptLogprobs: topK, promptTargets: targets } = spec;
+    const isScored = promptLogprobs || topK > 0 || targets !== undefined;
+    const scoring = isScored ? this.score(prompt, { snapshot, topK, targets, signal }) : undefined;
+    const decoding = this.#decode(spec, { snapshot, signal, scoring, onToken }).then((sequences) =>
+      this.#withLikeliest(sequences, spec, { snapshot, signal }),
+    );
     // Both have ended when this does, so that the snapshot is not in use any more.
     const [scored, decoded] = await Promise.allSettled([scoring, decoding]);
     if (scored.status === 'rejected') throw scored.reason;
@@ -78,17 +83,35 @@ export class Sampler {
     const scores = scored.value;
     return {
       sequences: decoded.value,
-      ...(scores !== undefined && promptLogprobs ? { promptLogprobs: scores.logprobs } : {}),
-      ...(scores !== undefined && topK > 0 ? { topkPromptLogprobs: scores.top } : {}),
+      ...(scores !== undefined && promptLogprobs ? { promptLogprobs: lastOf(scores.logprobs, spec) } : {}),
+      ...(scores !== undefined && targets !== undefined ? { promptTargetLogprobs: scores.targets } : {}),
+      ...(scores !== undefined && topK > 0 ? { topkPromptLogprobs: lastRowsOf(scores.top, spec) } : {}),
       prefillTokens: prompt.length,
     };
   }
 
+  /** The likeliest tokens at each position of what was sampled: scored as a prompt is, once it is whole. */
+  async #withLikeliest(
+    sequences: SampleResult['sequences'],
+    { prompt, topkSampleLogprobs: topK = 0 }: SampleSpec,
+    { snapshot, signal }: { readonly snapshot: Snapshot; readonly signal: AbortSignal | undefined },
+  ): Promise<SampleResult['sequences']> {
+    if (topK === 0) return sequences;
+    return Promise.all(
+      sequences.map(async (sequence) => {
+        const whole = new Int32Array(prompt.length + sequence.tokens.length);
+        whole.set(prompt);
+        whole.set(sequence.tokens, prompt.length);
+        const scores = this.score(whole, { snapshot, topK, signal });
+        this.#options.onWork?.();
+        const { top } = await scores;
+        return { ...sequence, topkLogprobs: top.slice(prompt.length) };
+      }),
+    );
+  }
+
   /** Queues a prompt to be scored. */
-  score(
-    prompt: Int32Array,
-    options: { readonly snapshot: Snapshot; readonly topK: number; readonly signal?: AbortSignal | undefined },
-  ): Promise<Scores> {
+  score(prompt: Int32Array, options: ScoreSubmission): Promise<Scores> {
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     return this.#scores.submit(prompt, options);
   }
@@ -110,7 +133,7 @@ export class Sampler {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { prompt, params, numSamples } = spec;
     const { contextLength, eosTokenIds } = snapshot.model.config;
-    const stopIds = new Set([...params.stopTokenIds, ...eosTokenIds]);
+    const stopIds = new Set([...params.stopTokenIds, ...(params.ignoreEos === true ? [] : eosTokenIds)]);
     const limit = Math.min(params.maxTokens, contextLength - prompt.length);
     const rows = Array.from({ length: numSamples }, (_, sampleIndex) => {
       const text = params.stop.length > 0 ? this.#options.newTextStream() : undefined;
@@ -273,4 +296,15 @@ export class Sampler {
     this.#batches.delete(batch);
     batch.release();
   }
+}
+
+/** NaN for all but the last that were asked for. */
+function lastOf(logprobs: Float32Array, { promptLogprobsLast }: SampleSpec): Float32Array {
+  if (promptLogprobsLast === undefined) return logprobs;
+  return logprobs.slice().fill(Number.NaN, 0, Math.max(0, logprobs.length - promptLogprobsLast));
+}
+
+/** Empty rows for all but the last that were asked for. */
+function lastRowsOf(rows: Scores['top'], { promptLogprobsLast = rows.length }: SampleSpec): Scores['top'] {
+  return rows.map((row, index) => (index < rows.length - promptLogprobsLast ? [] : row));
 }

@@ -1,7 +1,12 @@
 /** Prompts that wait to be scored, oldest first, slice by slice. */
 import type { SamplerEvent } from './events.js';
-import { type Scores, scoreInSlices } from './score.js';
+import { type ScoreOptions, type Scores, scoreInSlices } from './score.js';
 import type { Snapshot } from './snapshot.js';
+
+export interface ScoreSubmission extends Pick<ScoreOptions, 'topK' | 'targets'> {
+  readonly snapshot: Snapshot;
+  readonly signal?: AbortSignal | undefined;
+}
 
 interface Waiting {
   readonly slices: ReturnType<typeof scoreInSlices>;
@@ -22,21 +27,14 @@ export class ScoreQueue {
   }
 
   /** Scores a prompt in some of the next slices. */
-  submit(
-    prompt: Int32Array,
-    {
-      snapshot,
-      topK,
-      signal,
-    }: { readonly snapshot: Snapshot; readonly topK: number; readonly signal?: AbortSignal | undefined },
-  ): Promise<Scores> {
+  submit(prompt: Int32Array, { snapshot, topK, targets, signal }: ScoreSubmission): Promise<Scores> {
     return new Promise((resolve, reject) => {
       const cancel = () => {
         if (this.#waiting.delete(waiting)) waiting.reject(signal?.reason);
       };
       const settled = () => signal?.removeEventListener('abort', cancel);
       const waiting: Waiting = {
-        slices: scoreInSlices(snapshot, prompt, { topK }),
+        slices: scoreInSlices(snapshot, prompt, { topK, targets }),
         resolve: (scores) => {
           settled();
           resolve(scores);

@@ -1,3 +1,4 @@
+import { idTensor } from '@loopwright/protocol';
 import { expectSameBits, loraAdapterDirectory } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import { readAdapter } from '../../formats/adapter.js';
@@ -46,6 +47,21 @@ describe('scores of a prompt', () => {
         }
       }
     }
+  });
+
+  it('are the same for further tokens as for those of the prompt, whatever else is asked for', async () => {
+    await using test = await tinyBase('llama-untied', { threads: 1 });
+    await using inference = new InferenceModel(test.base);
+    const snapshot = new Snapshot(inference, undefined);
+    const ids = prompt(40);
+    const plain = await score(snapshot, ids, { topK: 3 });
+    const next = ids.subarray(1);
+    const data = Int32Array.from({ length: 2 * next.length }, (_, i) => (i % 2 === 0 ? next[i / 2]! : -1));
+    const asked = await score(snapshot, ids, { topK: 3, chunk: 16, targets: idTensor(data, [next.length, 2]) });
+    expectSameScores(asked, plain);
+    const column = (of: number) => asked.targets.filter((_, i) => i % 2 === of);
+    expectSameBits(column(0), plain.logprobs.subarray(1));
+    expect(column(1).every(Number.isNaN)).toBe(true);
   });
 
   it('leave decoding its time, and logits of 256 positions at most are held', async () => {

@@ -66,7 +66,9 @@ describe('openDatabase', () => {
     });
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(written).toBe(false);
-    other.exec("INSERT INTO model_package_groups VALUES ('w', 'other', 'x', 1, 5); COMMIT");
+    other.exec(
+      "INSERT INTO model_package_groups (workspace_id, name, description, next_number, created_at_ms) VALUES ('w', 'other', 'x', 1, 5); COMMIT",
+    );
     await Promise.all([statement, transaction]);
     expect(await database.selectFrom('model_package_groups').select('description').execute()).toEqual([
       { description: 'x!' },

@@ -193,7 +193,9 @@ describe('runGrpo', () => {
     const distance = async (klCoefficient: number): Promise<number> => {
       const training = new Bandit();
       const reference = { scorer: training.snapshot(), klCoefficient, placement: 'loss' as const, estimator };
-      const { metrics } = await runGrpo({ ...small, training, environment: copyEnvironment, steps: 15, reference });
+      // Small steps: far below the reference the slope of k3 grows exponentially, and large ones overshoot.
+      const gentle = { ...small, steps: 20, learningRate: 2e-5 };
+      const { metrics } = await runGrpo({ ...gentle, training, environment: copyEnvironment, reference });
       if (klCoefficient > 0) {
         const custom = training.calls.indexOf('forward-backward-custom');
         expect(training.calls.slice(custom - 1, custom + 3)).toEqual([
@@ -205,7 +207,8 @@ describe('runGrpo', () => {
       }
       return metrics.at(-1)!['kl/base']!;
     };
-    expect(await distance(0.3)).toBeLessThan(0.8 * (await distance(0)));
+    const [held, free] = [await distance(0.3), await distance(0)];
+    expect(held).toBeLessThan(0.8 * free);
   });
 
   it('refuses a KL loss with a training client that has no custom losses', async () => {

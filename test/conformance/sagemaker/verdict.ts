@@ -3,7 +3,7 @@
 /** An outcome other than `ok` that has a reason. */
 export interface Decision {
   readonly outcome: 'FAIL' | 'skip';
-  readonly kind: 'decided against' | 'model';
+  readonly kind: 'decided against' | 'model' | 'environment';
   readonly reason: string;
 }
 
@@ -19,7 +19,7 @@ export interface Verdict {
 export function verdictOf(output: string, decisions: Readonly<Record<string, Decision>>): Verdict {
   const lines = output.split('\n');
   const outcomes = lines.flatMap((line) => {
-    const [, outcome, name] = /^(ok|FAIL|skip) ([\w.]+)(?::|\s|$)/.exec(line) ?? [];
+    const [, outcome, name] = /^(ok|FAIL|skip) ([\w.-]+)(?::|\s|$)/.exec(line) ?? [];
     return outcome === undefined || name === undefined ? [] : [{ outcome, name, line }];
   });
   const ok = outcomes.filter(({ outcome }) => outcome === 'ok').length;

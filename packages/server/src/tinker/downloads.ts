@@ -8,19 +8,11 @@ import { downloadPath } from './paths.js';
 
 /** How long an address is good for. */
 const lifetimeMs = 900_000;
-/** All of a version in one file. */
-const archiveName = 'archive.tar';
-
 export interface DownloadsOptions {
   readonly registry: Registry;
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly workspaceId: string;
-}
-
-export interface SignedUrl {
-  readonly url: string;
-  readonly expiresAtMs: number;
 }
 
 export class Downloads {
@@ -41,11 +33,6 @@ export class Downloads {
     const expiresAtMs = this.#options.clock.now() + lifetimeMs;
     const urls = files.map(({ path }) => [path, this.#sign({ version, path, expiresAtMs }, origin)] as const);
     return { urls: Object.fromEntries(urls), expiresAtMs };
-  }
-
-  archive(version: VersionId, origin: string): SignedUrl {
-    const expiresAtMs = this.#options.clock.now() + lifetimeMs;
-    return { url: this.#sign({ version, path: archiveName, expiresAtMs }, origin), expiresAtMs };
   }
 
   #sign(file: SignedFile, origin: string): string {

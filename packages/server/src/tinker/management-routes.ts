@@ -73,8 +73,13 @@ export function managementRoutes(app: App, tinker: TinkerService): void {
     return c.json({ urls, expires: new Date(expiresAtMs).toISOString() });
   });
   app.get(`${checkpoint}/archive`, async (c) => {
-    const { url, expiresAtMs } = downloads.archive((await saves.resolve(pathAt(c))).id, originOf(c));
-    return c.json({ url, expires: new Date(expiresAtMs).toISOString() });
+    await saves.resolve(pathAt(c));
+    throw complaint({
+      field: 'archive',
+      expected: 'nothing: this server packs no archives',
+      got: 'a request for one',
+      remedy: 'take a newer SDK (0.36 and later download file by file), or loopwright export',
+    });
   });
 
   app.get(`${tinkerPrefix}/sessions`, async (c) => {

@@ -76,6 +76,7 @@ export { klLoss } from './losses/kl-loss.js';
 export type { KtoOptions } from './losses/kto.js';
 export { kto } from './losses/kto.js';
 export type { ReferencedDatum, WeightedDatum } from './losses/loss-datum.js';
+export { completionLogprob, tokenCount } from './losses/loss-datum.js';
 export type { JudgedCompletion, KtoDatum, PreferencePair } from './losses/preference-data.js';
 export { ktoData, preferenceData } from './losses/preference-data.js';
 export type { WithReference } from './losses/reference.js';

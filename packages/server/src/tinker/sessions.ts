@@ -3,8 +3,9 @@
  * then their models are unloaded and the unnamed weights of their samplers go.
  */
 import { randomUUID } from 'node:crypto';
-import { complaint, type LoopwrightError } from '@loopwright/protocol';
+import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { JsonObject } from '@loopwright/wires/tinker';
+import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import type { Registry } from '../registry/registry.js';
 import type { SessionService } from '../sessions/session-service.js';
@@ -16,12 +17,15 @@ const quietAfterMs = 120_000;
 const deadAfterMs = 3_600_000;
 /** How long what was accepted may go on after its client said that it is done. */
 const drainMs = 600_000;
+/** How long a client that says so waits for it. */
+const answerAfterMs = 5000;
 
 export interface TinkerSessionsOptions {
   readonly repository: TinkerRepository;
   readonly service: SessionService;
   readonly registry: Registry;
   readonly clock: Clock;
+  readonly logger: Logger;
   readonly workspaceId: string;
 }
 
@@ -73,12 +77,21 @@ export class TinkerSessions {
     return true;
   }
 
-  /** Once: the first reason stays. What was accepted goes on to its end. @throws `unknown_session` */
+  /** Once: the first reason stays. What was accepted goes on to its end, which is awaited for a moment. @throws `unknown_session` */
   async finish(id: unknown, reason: JsonObject): Promise<void> {
     const session = await this.get(id);
     if (session.finish !== null) return;
     await this.#options.repository.changeSession(session.id, { finish: reason });
-    await this.#end(session.id, drainMs);
+    const { clock, logger } = this.#options;
+    const ending = this.#end(session.id, drainMs).catch((error: unknown) => {
+      logger.error({ session: session.id, code: asLoopwrightError(error).code }, 'a session could not be ended');
+    });
+    let cancel = () => {};
+    const limit = new Promise<void>((resolve) => {
+      cancel = clock.after(answerAfterMs, resolve);
+    });
+    await Promise.race([ending, limit]);
+    cancel();
   }
 
   /** Ends the sessions whose clients have died. */

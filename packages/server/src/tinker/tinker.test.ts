@@ -308,6 +308,25 @@ describe('a session', () => {
     expect((await client.call('create_model', body)).status).toBe(400);
   });
 
+  it('answers its end soon, and lets what was accepted go on', async () => {
+    const clock = new ManualClock();
+    const client = await opened({ clock });
+    const id = await client.model();
+    const hold = client.server.engine.hold('pass');
+    const { body } = await client.pass(id, 1);
+    await hold.entered;
+    let isAnswered = false;
+    const finished = client.ok(`sessions/${client.session}/finish`, { reason: { type: 'success' } }).finally(() => {
+      isAnswered = true;
+    });
+    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
+    expect(isAnswered).toBe(false);
+    clock.advance(5000);
+    await finished;
+    hold.release();
+    expect(await client.result(body)).toMatchObject({ metrics: { 'num_tokens:sum': 3 } });
+  });
+
   it('whose client is silent makes room for another, and ends after an hour', async () => {
     const clock = new ManualClock();
     const client = await opened({ clock, maxLiveSessions: 1 });

@@ -2,7 +2,7 @@
 import { LoopwrightError } from '@loopwright/protocol';
 import { defaultModelPackageGroup, type ModelPackage, type ModelPackageExtension } from '@loopwright/wires/sagemaker';
 import { describeSession } from './sessions.js';
-import type { CallOptions, Transport } from './transport.js';
+import type { CallOptions, ControlOptions, Transport } from './transport.js';
 
 /** `state` can be resumed, `weights` can be sampled from. */
 export type ModelPackageKind = 'state' | 'weights';
@@ -27,7 +27,7 @@ export interface ModelPackageFilter extends CallOptions {
 export async function describeModelPackage(
   transport: Transport,
   arn: string,
-  options: CallOptions = {},
+  options: ControlOptions = {},
 ): Promise<ModelPackage> {
   return transport.control('DescribeModelPackage', { ModelPackageName: arn }, options);
 }
@@ -99,7 +99,7 @@ export interface PackageOrigin {
 export async function packageOrigin(
   transport: Transport,
   modelPackage: ModelPackage,
-  options: CallOptions,
+  options: ControlOptions,
 ): Promise<PackageOrigin> {
   const [container] = modelPackage.InferenceSpecification.Containers;
   const hubContentName = container.BaseModel.HubContentName;

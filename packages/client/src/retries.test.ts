@@ -77,6 +77,16 @@ test('a server that is gone is waited for up to five minutes by training, and wh
   expect(clock.now()).toBeLessThanOrEqual(300_000);
 });
 
+test('so does the beginning of a session, once the server has answered', async () => {
+  const { server, clock, service } = setUp();
+  await service.listBaseModels();
+  const isCreation = ({ headers }: SeenRequest) =>
+    headers.get('x-amz-target')?.endsWith('CreateTrainingSession') === true;
+  for (let i = 0; i < 12; i++) server.faults.push({ when: isCreation, fault: 'lose-request' });
+  await service.createLoraTrainingClient({ baseModel: 'tiny', rank: 4 });
+  expect(clock.now()).toBeGreaterThan(15_000);
+});
+
 test('a person is not kept waiting that long', async () => {
   const { server, clock, service } = setUp();
   await service.listBaseModels();

@@ -8,7 +8,7 @@ export interface RetryPolicy {
   readonly maxFaults: number;
 }
 
-/** Training and sampling: long enough for a server to restart. */
+/** Training, sampling and the beginning of sessions: long enough for a server to restart. */
 export const patientPolicy: RetryPolicy = { budgetMs: 300_000, maxFaults: 4 };
 /** Everything that a person waits for. */
 export const briefPolicy: RetryPolicy = { budgetMs: 15_000, maxFaults: 3 };

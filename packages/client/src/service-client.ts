@@ -20,6 +20,7 @@ import {
   packageOrigin,
 } from './model-packages.js';
 import { RegistryClient } from './registry-client.js';
+import { patientPolicy } from './retry.js';
 import { SamplingClient } from './sampling-client.js';
 import { SessionLink } from './session-link.js';
 import {
@@ -218,7 +219,8 @@ export class ServiceClient implements AsyncDisposable {
 
   async #origin(modelPackageArn: string, signal: AbortSignal | undefined): Promise<PackageOrigin> {
     const arn = checkedArn(modelPackageArn, 'modelPackageArn');
-    return packageOrigin(this.#transport, await describeModelPackage(this.#transport, arn, { signal }), { signal });
+    const options = { signal, retry: patientPolicy };
+    return packageOrigin(this.#transport, await describeModelPackage(this.#transport, arn, options), options);
   }
 
   async #startTraining(baseModel: string, training: TrainingSpec, options: SessionOptions): Promise<TrainingClient> {

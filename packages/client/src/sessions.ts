@@ -9,7 +9,8 @@ import {
   targetModules,
 } from '@loopwright/protocol';
 import { encodeCreateTrainingSession, sessionNameOf, type TrainingSessionDetail } from '@loopwright/wires/sagemaker';
-import type { CallOptions, Transport } from './transport.js';
+import { patientPolicy } from './retry.js';
+import type { CallOptions, ControlOptions, Transport } from './transport.js';
 
 /** Longest wait for a session to run: loading a model can take minutes. */
 const startTimeoutMs = 600_000;
@@ -91,7 +92,7 @@ export async function startSession(
     ...(session.description === undefined ? {} : { description: session.description }),
   });
   try {
-    await transport.control('CreateTrainingSession', request, { signal });
+    await transport.control('CreateTrainingSession', request, { signal, retry: patientPolicy });
   } catch (error) {
     // A name of ours can only be taken by an earlier attempt whose answer was lost.
     const isOurs = session.name === undefined && LoopwrightError.isInstance(error);
@@ -113,7 +114,7 @@ export async function startSession(
 export async function describeSession(
   transport: Transport,
   name: string,
-  options: CallOptions = {},
+  options: ControlOptions = {},
 ): Promise<TrainingSessionDetail> {
   const { TrainingSessionDetail: detail } = await transport.control(
     'DescribeTrainingSession',
@@ -152,7 +153,7 @@ async function waitForStatus(
   const { clock } = transport;
   const start = clock.now();
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(maxDelayMs, delayMs * 2)) {
-    const detail = await describeSession(transport, name, { signal });
+    const detail = await describeSession(transport, name, { signal, retry: patientPolicy });
     if (isThere(detail)) return;
     if (clock.now() - start > startTimeoutMs) {
       throw complaint({

@@ -25,6 +25,11 @@ export interface ConnectOptions {
   readonly random?: () => number;
 }
 
+/** `retry`: {@link briefPolicy} by default. */
+export interface ControlOptions extends CallOptions {
+  readonly retry?: RetryPolicy;
+}
+
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From the root, such as `/v1/training-sessions/a/operations`. */
@@ -118,10 +123,11 @@ export class Transport {
   async control<A extends ControlAction>(
     action: A,
     body: ControlRequest<A>,
-    { signal }: CallOptions = {},
+    { signal, retry }: ControlOptions = {},
   ): Promise<ControlResponse<A>> {
     const answer = await this.json({
       method: 'POST',
+      ...(retry === undefined ? {} : { retry }),
       path: '/',
       headers: { 'content-type': controlContentType, 'x-amz-target': `${controlTargetPrefix}${action}` },
       body: JSON.stringify(body),

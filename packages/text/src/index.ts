@@ -1,4 +1,18 @@
 /** Tokenizers and chat templates: text and chats to token ids and back. Runs in browsers; files are read by `@loopwright/text/node`. */
+export type { ChatFamily } from './renderers/families.js';
+export type {
+  BrokenCall,
+  ParsedCall,
+  ParsedMessage,
+  ParsedTurn,
+  ParseOptions,
+  ParseStatus,
+} from './renderers/parse-turn.js';
+export { brokenCallReply } from './renderers/parse-turn.js';
+export type { PrefixBreak } from './renderers/prefix-breaks.js';
+export { shortCallId } from './renderers/prepare-messages.js';
+export type { RenderedMessages, Renderer, RenderOptions, TokenSpan, TurnSpan } from './renderers/renderer.js';
+export { rendererFor } from './renderers/renderer.js';
 export type { StreamDecoder } from './stream-decoder.js';
 export type { ChatMessage, ContentPart } from './template/messages.js';
 export { tokenOfBytes } from './token-bytes.js';
@@ -9,6 +23,7 @@ export type {
   EncodedChat,
   EncodeOptions,
   LoadTokenizerOptions,
+  RenderedChat,
   Tokenizer,
 } from './tokenizer.js';
 export { loadTokenizer } from './tokenizer.js';

@@ -2,6 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { complaint } from '@loopwright/protocol';
+import { type Renderer, rendererFor } from './renderers/renderer.js';
 import { type LoadTokenizerOptions, loadTokenizer, type Tokenizer } from './tokenizer.js';
 
 /** Above any file that the parser would accept; checked before reading. */
@@ -40,6 +41,18 @@ export async function loadTokenizerFromDirectory(
     generationConfigJson,
     ...(now === undefined ? {} : { now }),
   });
+}
+
+/**
+ * The renderer of a model directory.
+ *
+ * @throws as `loadTokenizerFromDirectory`; `invalid_argument` when the model has no chat template
+ */
+export async function rendererForDirectory(
+  directory: string,
+  options: Parameters<typeof loadTokenizerFromDirectory>[1] = {},
+): Promise<Renderer> {
+  return rendererFor(await loadTokenizerFromDirectory(directory, options));
 }
 
 async function readIfPresent(path: string, signal: AbortSignal | undefined): Promise<string | undefined> {

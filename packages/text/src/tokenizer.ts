@@ -1,6 +1,7 @@
 /** The tokenizer of a model: text to token ids and back, and chats to token ids. */
-import { complaint, type LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import { AddedTokenSplitter, type Piece } from './added-tokens.js';
+import { encodeChat } from './encode-chat.js';
 import { byteStreamDecoder, type StreamDecoder, windowStreamDecoder } from './stream-decoder.js';
 import { ChatTemplate } from './template/chat-template.js';
 import { type MarkedText, type MarkTargets, renderMarked } from './template/content-marks.js';
@@ -45,6 +46,18 @@ export interface EncodedChat {
   readonly assistantMask: boolean[];
 }
 
+/** A chat as its template wrote it. */
+export interface RenderedChat {
+  readonly text: string;
+  /** Same length; characters of content that control tokens have too are replaced, so that those in it are the template's. */
+  readonly marked: string;
+  /**
+   * Ids of a part of the text, by its characters; by default of the whole. Control tokens are read only where the template
+   * wrote them, and only where the part has them whole.
+   */
+  encode(start?: number, end?: number): number[];
+}
+
 /** Owns nothing but memory; safe to share. Ids are those of the model's vocabulary. */
 export interface Tokenizer {
   /** Highest id + 1; a model's matrices may be padded beyond it. */
@@ -76,6 +89,8 @@ export interface Tokenizer {
    * @throws `invalid_argument` without a template, or when the template refuses the messages
    */
   applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): number[];
+  /** The same as text and tokens, of which parts can be taken. */
+  renderChat(messages: readonly ChatMessage[], options?: ChatTemplateOptions): RenderedChat;
   /** The same as text. Encoding this text with `parseSpecialTokens` would trust the content: prefer `applyChatTemplate`. */
   renderChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): string;
   /**
@@ -200,72 +215,28 @@ class ModelTokenizer implements Tokenizer {
   }
 
   renderChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): string {
-    return this.#render(messages, options).plain;
-  }
-
-  applyChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): number[] {
-    const text = this.#render(messages, options);
-    return this.#encodeMarked(text.marked, text, { sectionIndex: 0 }).flat();
-  }
-
-  encodeChat(messages: readonly ChatMessage[], { turns = 'all', ...options }: EncodeChatOptions = {}): EncodedChat {
-    const text = this.#render(messages, options);
-    const assistant = messages.flatMap(({ role }, i) => (role === 'assistant' ? [i] : []));
-    const tokens: number[] = [];
-    const assistantMask: boolean[] = [];
-    const section = { sectionIndex: 0 };
-    let at = 0;
-    const append = (end: number, isAssistant: boolean): void => {
-      const pieces = this.#encodeMarked(text.marked.slice(at, end), text, section);
-      const ids = pieces.flat();
-      const produced = isAssistant ? this.#endOfTurn(ids) : 0;
-      for (const [i, id] of ids.entries()) {
-        tokens.push(id);
-        assistantMask.push(i < produced);
-      }
-      at = end;
-    };
-    for (const turn of turns === 'last' ? assistant.slice(-1) : assistant) {
-      const start = this.#prefixLength(messages.slice(0, turn), { ...options, addGenerationPrompt: true }, text, turn);
-      const isLast = turn === messages.length - 1;
-      const closed = { ...options, addGenerationPrompt: false };
-      const end = isLast ? text.plain.length : this.#prefixLength(messages.slice(0, turn + 1), closed, text, turn);
-      if (start < at || end < start) throw unstableTurn(turn);
-      append(start, false);
-      append(end, true);
-    }
-    append(text.plain.length, false);
-    return { tokens, assistantMask };
-  }
-
-  /** Length of the rendering of some first messages, which must be how the whole chat begins. */
-  #prefixLength(
-    messages: readonly ChatMessage[],
-    options: ChatTemplateOptions,
-    whole: MarkedText,
-    turn: number,
-  ): number {
-    const prefix = this.#renderPlain(messages, options);
-    if (!whole.plain.startsWith(prefix)) throw unstableTurn(turn);
-    return prefix.length;
-  }
-
-  /** How many tokens of a turn the model produces: up to its last control token, if only white space follows that. */
-  #endOfTurn(ids: readonly number[]): number {
-    const last = ids.findLastIndex((id) => this.#specialIds.has(id));
-    if (last < 0 || this.decode(ids.slice(last + 1)).trim() !== '') return ids.length;
-    return last + 1;
-  }
-
-  #renderPlain(messages: readonly ChatMessage[], options: ChatTemplateOptions): string {
     const { targets, render } = this.#rendering(messages, options);
     return render(targets);
   }
 
-  #render(messages: readonly ChatMessage[], options: ChatTemplateOptions): MarkedText {
+  renderChat(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): RenderedChat {
     const { targets, render } = this.#rendering(messages, options);
     const controlTokens = this.#files.addedTokens.filter((token) => token.special).map((token) => token.content);
-    return renderMarked(controlTokens, targets, render);
+    const text = renderMarked(controlTokens, targets, render);
+    return {
+      text: text.plain,
+      marked: text.marked,
+      encode: (start = 0, end = text.plain.length) =>
+        this.#encodeMarked(text.marked.slice(start, end), text, { sectionIndex: start }),
+    };
+  }
+
+  applyChatTemplate(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): number[] {
+    return this.renderChat(messages, options).encode();
+  }
+
+  encodeChat(messages: readonly ChatMessage[], options: EncodeChatOptions = {}): EncodedChat {
+    return encodeChat(this, messages, options);
   }
 
   #rendering(
@@ -295,9 +266,9 @@ class ModelTokenizer implements Tokenizer {
     return { targets, render };
   }
 
-  /** Ids of marked text: control tokens where the template wrote them, everything else as text. One list per piece. */
-  #encodeMarked(marked: string, { unmark }: MarkedText, section: { sectionIndex: number }): number[][] {
-    return this.#withSpecials.raw.split(marked).map((piece) => {
+  /** Ids of marked text: control tokens where the template wrote them, everything else as text. */
+  #encodeMarked(marked: string, { unmark }: MarkedText, section: { sectionIndex: number }): number[] {
+    return this.#withSpecials.raw.split(marked).flatMap((piece) => {
       if (piece.type === 'token') {
         section.sectionIndex += 1;
         return [piece.id];
@@ -377,13 +348,4 @@ function decoderTypes(decoder: unknown): string[] {
   const { type, decoders } = decoder as { readonly type?: unknown; readonly decoders?: unknown }; // true: any object may be read so
   if (type === 'Sequence') return Array.isArray(decoders) ? decoders.flatMap(decoderTypes) : [];
   return typeof type === 'string' ? [type] : [];
-}
-
-function unstableTurn(turn: number): LoopwrightError {
-  return complaint({
-    field: `messages[${turn}]`,
-    expected: 'a turn that the chat template writes in the same way with and without the later ones',
-    got: 'a template that writes it otherwise',
-    remedy: "train on the last turn only (turns: 'last'), or give one chat for each turn",
-  });
 }

@@ -19,12 +19,13 @@ export function readCall(json: string, raw: string, { argumentsKey, tools }: Cal
   if (!isObject(value)) return broken('not-json');
   if (depthOf(json) > maximumDepth) return broken('wrong-shape');
   if (hasDoubledKey(json)) return broken('doubled-key');
-  const { name } = value;
+  const { name, id } = value;
   const given = value[argumentsKey] ?? {};
   if (typeof name !== 'string' || !isObject(given)) return broken('wrong-shape');
   if (!tools.includes(name)) return broken('unknown-tool');
   const text = jsonMembers(json).find(({ key }) => key === argumentsKey)?.value ?? '{}';
-  return { type: 'tool-call', name, arguments: text === 'null' ? '{}' : text };
+  const named = typeof id === 'string' ? { id } : {};
+  return { type: 'tool-call', name, arguments: text === 'null' ? '{}' : text, ...named };
 }
 
 /** One call whose name is known from elsewhere. */

@@ -3,8 +3,8 @@
 export type TurnEvent =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
-  /** A whole, well-formed call of a tool that was offered. `arguments` is the JSON text of an object, as the model wrote it. */
-  | { readonly type: 'tool-call'; readonly name: string; readonly arguments: string }
+  /** A whole, well-formed call of a tool that was offered. `arguments` is the JSON text of an object, as the model wrote it; `id` where it wrote one. */
+  | { readonly type: 'tool-call'; readonly name: string; readonly arguments: string; readonly id?: string }
   /** What began as a call and is none: cut, malformed, or of a tool that was not offered. `raw` is its text, marks included. */
   | { readonly type: 'broken-call'; readonly raw: string; readonly reason: BrokenReason };
 

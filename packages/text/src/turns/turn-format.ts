@@ -1,4 +1,5 @@
 /** Which marks a model's turns have, told from its chat template. */
+import { type ChatFamily, chatFamilyOf } from '../renderers/families.js';
 import { HarmonyTurn } from './harmony-turn.js';
 import { HermesTurn } from './hermes-turn.js';
 import { LlamaTurn } from './llama-turn.js';
@@ -11,19 +12,27 @@ import type { TurnParser } from './turn-event.js';
 export type ToolFormat = 'hermes' | 'llama' | 'mistral' | 'harmony' | 'none' | 'unknown';
 
 export interface TurnFormat {
+  /** The format by its name; `other` where it is none that is known. */
+  readonly family: ChatFamily;
   readonly tools: ToolFormat;
   /** Whether turns may begin with `<think>…</think>`. */
   readonly thinking: boolean;
+  /** Whether the template knows the variable `enable_thinking`. */
+  readonly thinkingSwitch: boolean;
   /** Whether the template knows the variable `reasoning_effort`. */
   readonly reasoningEffort: boolean;
 }
 
 /** @param template the source of a chat template; undefined where there is none */
 export function turnFormatOf(template: string | undefined): TurnFormat {
-  if (template === undefined) return { tools: 'none', thinking: false, reasoningEffort: false };
+  const family = chatFamilyOf(template);
+  if (template === undefined)
+    return { family, tools: 'none', thinking: false, thinkingSwitch: false, reasoningEffort: false };
   return {
+    family,
     tools: toolFormatOf(template),
     thinking: template.includes('</think>'),
+    thinkingSwitch: template.includes('enable_thinking'),
     reasoningEffort: template.includes('reasoning_effort'),
   };
 }

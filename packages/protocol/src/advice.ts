@@ -22,6 +22,7 @@ const advice: Readonly<Record<string, string>> = {
   maxTokens: 'prompt and answer together must fit the context of the model',
   numSamples: 'split larger groups over several calls; they run at the same time',
   topkPromptLogprobs: '0 switches them off',
+  topkSampleLogprobs: '0 switches them off',
   stop: 'leave it out to end at the end of the sequence or at maxTokens',
   prompt: 'encode the prompt with the tokenizer of the model',
   // Losses and their inputs

@@ -128,20 +128,32 @@ export class Attacker {
 }
 
 interface Refusal {
-  readonly code?: string;
+  readonly code?: string | null;
   readonly message?: string;
-  readonly details?: { readonly field?: string; readonly expected?: string; readonly got?: string };
+  readonly details?: Details;
+  /** Where the wire has a shape of its own. */
+  readonly loopwright?: { readonly details?: Details };
 }
 
-/** Every refusal of a field says which, what was wanted and what came. */
+interface Details {
+  readonly field?: string;
+  readonly expected?: string;
+  readonly got?: string;
+}
+
+/** Every refusal of a field says which, what was wanted and what came; each wire has a place of its own for the message. */
 function checkRefusal(text: string, type: string, shown: string): void {
   if (!type.includes('json')) throw new Error(`a refusal that is no JSON: ${shown}`);
-  const { code, message, details } = JSON.parse(text) as Refusal;
-  const isWhole = [details?.field, details?.expected, details?.got].every(
-    (part) => typeof part === 'string' && part !== '',
-  );
-  if (code === undefined || message === undefined || !isWhole)
-    throw new Error(`a refusal that does not say what is wrong: ${shown}`);
+  const body = JSON.parse(text) as Refusal & { readonly error?: Refusal | string; readonly detail?: string };
+  const inner = typeof body.error === 'object' ? body.error : body;
+  const {
+    code = body.code,
+    message = body.detail ?? body.error,
+    details = inner.loopwright?.details ?? body.details,
+  } = inner;
+  const parts = [code, message, details?.field, details?.expected, details?.got];
+  const isWhole = parts.every((part) => typeof part === 'string' && part !== '');
+  if (!isWhole) throw new Error(`a refusal that does not say what is wrong: ${shown}`);
 }
 
 export async function residentBytes(pid: number): Promise<number> {

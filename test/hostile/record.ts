@@ -69,6 +69,13 @@ await raw.send({
   path: `/training-sessions/${name}/sample-with-response-stream`,
   body: { messages, max_tokens: 2, stream: true, stream_options: { include_usage: true } },
 });
+for (const path of ['/v1/chat/completions', '/openai/v1/chat/completions']) {
+  await raw.send({
+    path,
+    body: { model: name, messages, max_tokens: 2, temperature: 0.5, n: 2, stop: ['x'], seed: 1 },
+  });
+}
+await raw.send({ path: '/v1/completions', body: { model: name, prompt: 'a b', max_tokens: 2, logprobs: 1 } });
 for (const path of ['/health', '/v1/models', '/v1/usage?by=session&from=0', `/v1/sessions/${name}/trace`]) {
   await raw.send({ method: 'GET', path });
 }

@@ -147,23 +147,24 @@ export function parseJson(text: string, field = 'body'): unknown {
     return JSON.parse(text);
   } catch {
     try {
-      return JSON.parse(withoutLooseNumbers(text));
+      return JSON.parse(replaceOutsideStrings(text, (part) => part.replace(looseNumber, 'null')));
     } catch {
       throw complaint({ field, expected: 'JSON', got: `${text.length} characters that do not parse` });
     }
   }
 }
 
+/** NaN and the infinities, which are read as null. */
 const looseNumber = /-?\bInfinity\b|\bNaN\b/g;
 
-/** NaN and the infinities as null, outside of strings. One pass: a pattern for strings would try an open one again from each of its quotes. */
-function withoutLooseNumbers(text: string): string {
+/** Changes JSON text outside of its strings. One pass: a pattern for strings would try an open one again from each of its quotes. */
+export function replaceOutsideStrings(text: string, replace: (part: string) => string): string {
   const parts: string[] = [];
   let at = 0;
   while (at < text.length) {
     const quote = text.indexOf('"', at);
     const open = quote < 0 ? text.length : quote;
-    parts.push(text.slice(at, open).replace(looseNumber, 'null'));
+    parts.push(replace(text.slice(at, open)));
     let end = open + 1;
     while (end < text.length && text[end] !== '"') end += text[end] === '\\' ? 2 : 1;
     parts.push(text.slice(open, end + 1));

@@ -1,6 +1,6 @@
 /** Routes of the Tinker wire, under /api/v1: those of clients and their sessions here, the others beside. */
-import { asLoopwrightError } from '@loopwright/protocol';
-import { clientConfig, dynamicConfig } from '@loopwright/wires/tinker';
+import { asLoopwrightError, complaint } from '@loopwright/protocol';
+import { clientConfig, dynamicConfig, encodeError } from '@loopwright/wires/tinker';
 import type { App } from '../routes/context.js';
 import { managementRoutes } from './management-routes.js';
 import { downloadPath, tinkerPrefix } from './paths.js';
@@ -8,6 +8,19 @@ import { readObject } from './read-object.js';
 import { samplingRoutes } from './sampling-routes.js';
 import type { TinkerService } from './service.js';
 import { trainingRoutes } from './training-routes.js';
+
+/** What clients of this wire take for the end of waiting, by its status of 410. */
+const goneRequest = encodeError(
+  complaint({
+    code: 'unknown_operation',
+    field: 'request_id',
+    expected: 'the id of a request whose result is still here',
+    got: 'another',
+  }),
+).body;
+const goneSession = encodeError(
+  complaint({ code: 'session_not_active', field: 'session_id', expected: 'a live session', got: 'one that has ended' }),
+).body;
 
 export function tinkerRoutes(app: App, tinker: TinkerService): void {
   const { sessions, futures } = tinker;
@@ -26,7 +39,7 @@ export function tinkerRoutes(app: App, tinker: TinkerService): void {
   });
   app.post(at('session_heartbeat'), async (c) => {
     const lives = await sessions.heartbeat((await readObject(c)).session_id);
-    return lives ? c.json({ type: 'session_heartbeat' }) : c.json({ detail: 'the session has ended' }, 410);
+    return lives ? c.json({ type: 'session_heartbeat' }) : c.json(goneSession, 410);
   });
   app.post(at('sessions/:id/finish'), async (c) => {
     await sessions.finish(c.req.param('id'), await readObject(c));
@@ -41,7 +54,7 @@ export function tinkerRoutes(app: App, tinker: TinkerService): void {
       if (asLoopwrightError(error).code === 'unknown_operation') return undefined;
       throw error;
     });
-    if (body === undefined) return c.json({ detail: 'no such request, or its result has gone' }, 410);
+    if (body === undefined) return c.json(goneRequest, 410);
     if (!(body instanceof Uint8Array)) return c.json(body);
     return c.body(new Uint8Array(body), 200, { 'content-type': 'application/x-protobuf' });
   });

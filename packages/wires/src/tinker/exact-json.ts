@@ -1,8 +1,8 @@
 /** JSON of this wire: sequence numbers go up to about 10^18, beyond what a double holds. */
-import { parseJson } from '../checks.js';
+import { parseJson, replaceOutsideStrings } from '../checks.js';
 
-/** Integers of 16 digits and more outside of strings, and strings, which are passed over. */
-const longInteger = /"(?:[^"\\]|\\.)*"|(?<![\d.eE])-?\d{16,}(?![\d.eE])/g;
+/** Integers of 16 digits and more. */
+const longInteger = /(?<![\d.eE])-?\d{16,}(?![\d.eE])/g;
 
 /**
  * Parses a body; integers of 16 digits and more come as strings of digits, exactly as they were written.
@@ -11,7 +11,7 @@ const longInteger = /"(?:[^"\\]|\\.)*"|(?<![\d.eE])-?\d{16,}(?![\d.eE])/g;
  */
 export function parseExactJson(text: string): unknown {
   const exact = /\d{16}/.test(text)
-    ? text.replace(longInteger, (token) => (token.startsWith('"') ? token : `"${token}"`))
+    ? replaceOutsideStrings(text, (part) => part.replace(longInteger, (digits) => `"${digits}"`))
     : text;
   return parseJson(exact);
 }

@@ -27,6 +27,12 @@ describe('sequence numbers', () => {
     expect(decodeSampleRequest(body).sequenceNumber).toBe('999999999000000001');
   });
 
+  it('text with strings that never end is refused in one pass', () => {
+    const started = performance.now();
+    expect(() => parseExactJson(`1234567890123456${'"\\"'.repeat(1_000_000)}`)).toThrow();
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
   it('leave long fractions and digits in texts alone', () => {
     expect(
       parseExactJson('{"a":0.12345678901234567,"b":"x 12345678901234567","c":-1e22,"d":[12345678901234567]}'),

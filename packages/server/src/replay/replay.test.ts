@@ -70,6 +70,7 @@ describe('a replay', () => {
   it('writes nothing to the data directory, and leaves nothing behind', async () => {
     const { server } = await record();
     const dataDir = `${server.dataDir}-copy`; // nobody has it open
+    await server.close(); // or files change while they are copied
     await cp(server.dataDir, dataDir, { recursive: true });
     const before = await contentOf(dataDir);
     expect(await replayed({ ...server, dataDir })).toMatchObject({ compared: 16, differences: [] });

@@ -34,7 +34,6 @@ export type { ArithmeticSplit } from './environments/arithmetic/split.js';
 export { arithmeticSplit, arithmeticSplits } from './environments/arithmetic/split.js';
 export type { Answer, Environment, Grade, GradeContext, GradedComponent, Problem } from './environments/environment.js';
 export type {
-  BrokenCall,
   Episode,
   EpisodeContext,
   EpisodeEnvironment,

@@ -33,7 +33,6 @@ export type {
   Answer,
   ArithmeticEnvironment,
   ArithmeticProblem,
-  BrokenCall,
   DifferentiableLoss,
   DifferentiableValue,
   DistillationOptions,
@@ -164,7 +163,7 @@ export type {
   TargetModule,
 } from '@loopwright/protocol';
 export { errorCatalogue, LoopwrightError, lossNames, targetModules } from '@loopwright/protocol';
-export type { ChatMessage, ChatTemplateOptions, Tokenizer } from '@loopwright/text';
+export type { BrokenCall, ChatMessage, ChatTemplateOptions, Tokenizer } from '@loopwright/text';
 export type { ConnectOptions, EmbeddedOptions, RemoteOptions, ServiceWork } from './connect.js';
 export { connect, ServiceConnection, withService } from './connect.js';
 export type { LogLevel } from './embedded.js';

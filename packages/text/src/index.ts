@@ -10,7 +10,7 @@ export type {
 } from './renderers/parse-turn.js';
 export { brokenCallReply } from './renderers/parse-turn.js';
 export type { PrefixBreak } from './renderers/prefix-breaks.js';
-export { shortCallId } from './renderers/prepare-messages.js';
+export { prepareMessages, shortCallId } from './renderers/prepare-messages.js';
 export type { RenderedMessages, Renderer, RenderOptions, TokenSpan, TurnSpan } from './renderers/renderer.js';
 export { rendererFor } from './renderers/renderer.js';
 export type { StreamDecoder } from './stream-decoder.js';

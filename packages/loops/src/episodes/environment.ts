@@ -1,6 +1,6 @@
 /** A task of several turns: what the model sees first, what the world says to each of its answers, and what the whole was worth. */
 import type { StopReason } from '@loopwright/protocol';
-import type { BrokenReason, ChatMessage } from '@loopwright/text';
+import type { BrokenCall, ChatMessage } from '@loopwright/text';
 import type { Grade } from '../environments/environment.js';
 import type { Random } from '../random.js';
 import type { ToolDefinition } from './tools.js';
@@ -13,25 +13,18 @@ export interface EpisodeProblem {
 
 /** A whole call of a tool, as the model wrote it. */
 export interface ToolCall {
-  /** Unique within the episode. */
+  /** Unique within its turn. */
   readonly id: string;
   readonly name: string;
   /** A JSON object. */
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** What began as a call and is none; it is never executed. */
-export interface BrokenCall {
-  /** Its text, marks included. */
-  readonly raw: string;
-  readonly reason: BrokenReason;
-}
-
 /** One answer of the model, read. */
 export interface ModelTurn {
   /** From 0. */
   readonly index: number;
-  /** Without reasoning, calls and control tokens. */
+  /** Without reasoning, whole calls and control tokens; broken calls are in it as they were written. */
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];

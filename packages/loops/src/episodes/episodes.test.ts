@@ -394,7 +394,7 @@ describe('datums of an episode', () => {
     const turn = {} as ModelTurn; // not looked at
     const sequence = { tokens: [], logprobs: [], stopReason: 'stop' as const };
     const rollout = {
-      turns: [{ turn, sequence, reward: 0 }],
+      turns: [{ turn, sequence, reward: 0, isRetokenized: false }],
       sequences: [[{ context: [1, 2], answer: sequence, turn: 0 }]],
     };
     expect(episodeDatums({ rollout, advantage: 1 })).toEqual([]);

@@ -1,7 +1,7 @@
 /** One rollout: the model and its environment take turns until the episode is over. */
 import type { SampledTokens } from '@loopwright/client';
 import { asLoopwrightError, complaint, LoopwrightError } from '@loopwright/protocol';
-import type { ChatMessage, Tokenizer } from '@loopwright/text';
+import { type ChatMessage, type Renderer, rendererFor, type Tokenizer } from '@loopwright/text';
 import { type Grade, isFailure } from '../environments/environment.js';
 import { createRandom, mixSeed } from '../random.js';
 import type { Sampler } from '../training/clients.js';
@@ -18,6 +18,8 @@ export interface TakenTurn {
   readonly sequence: SampledTokens;
   /** What it earned, the grade of the episode left out. */
   readonly reward: number;
+  /** Its text has other ids when it is encoded again; the sampled ids are trained. */
+  readonly isRetokenized: boolean;
 }
 
 /** One run of a problem. */
@@ -33,7 +35,7 @@ export interface EpisodeRollout<P extends EpisodeProblem = EpisodeProblem> {
   readonly reward?: number;
   /** Of a rollout that failed. */
   readonly error?: unknown;
-  /** Answers whose text has other ids when it is encoded again; the sampled ids are trained. */
+  /** How many turns `isRetokenized`. */
   readonly retokenizedTurns: number;
   readonly milliseconds: number;
 }
@@ -64,16 +66,19 @@ export interface RunEpisodeOptions<P extends EpisodeProblem> {
 export async function runEpisode<P extends EpisodeProblem>(options: RunEpisodeOptions<P>): Promise<EpisodeRollout<P>> {
   const { environment, problem, signal, isTimeout, now, tokenizer } = options;
   const startedAt = now();
-  const { tools, templateVariables } = environment;
-  const template = { ...templateVariables, ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
-  const transcript = new Transcript({ tokenizer, template });
+  const { tools, templateVariables: variables = {} } = environment;
+  const renderer = rendererFor(tokenizer);
+  const transcript = new Transcript(renderer, {
+    variables,
+    ...(tools === undefined || tools.length === 0 ? {} : { tools }),
+  });
   const turns: TakenTurn[] = [];
   let episode: Episode | undefined;
   let end: End;
   try {
     const context = { random: createRandom(mixSeed(options.seed, -1)), signal };
     episode = await orAborted(signal, 'environment_error', () => environment.begin(problem, context));
-    end = await play(options, episode, transcript, turns);
+    end = await play(options, { episode, renderer, transcript, turns });
   } catch (error) {
     if (signal.aborted && !isTimeout()) {
       void closed(episode, isTimeout);
@@ -89,7 +94,7 @@ export async function runEpisode<P extends EpisodeProblem>(options: RunEpisodeOp
     problem,
     turns,
     sequences: transcript.sequences,
-    retokenizedTurns: transcript.retokenized,
+    retokenizedTurns: turns.filter(({ isRetokenized }) => isRetokenized).length,
     milliseconds: now() - startedAt,
     ...end,
     ...(grade === undefined || isFailure(grade) ? {} : { reward: earned + grade.reward }),
@@ -102,17 +107,23 @@ interface End {
   readonly error?: unknown;
 }
 
+interface Play {
+  readonly episode: Episode;
+  readonly renderer: Renderer;
+  readonly transcript: Transcript;
+  /** Grows as they are taken. */
+  readonly turns: TakenTurn[];
+}
+
 async function play<P extends EpisodeProblem>(
   options: RunEpisodeOptions<P>,
-  episode: Episode,
-  transcript: Transcript,
-  turns: TakenTurn[],
+  { episode, renderer, transcript, turns }: Play,
 ): Promise<End> {
-  const { sampler, tokenizer, environment, signal, maxTurns, maxContext, temperature, seed } = options;
+  const { sampler, environment, signal, maxTurns, maxContext, temperature, seed } = options;
   const tools = environment.tools?.map((tool) => tool.function.name) ?? [];
   let messages: readonly ChatMessage[] = episode.messages;
   for (let index = 0; index < maxTurns; index++) {
-    const prompt = environmentWork(() => transcript.prompt(messages));
+    const { tokens: prompt, thinkingOpen } = environmentWork(() => transcript.prompt(messages));
     const maxTokens = Math.min(options.maxTokens, maxContext - prompt.length);
     if (maxTokens < 1) return unfinished(episode, 'context_full', signal);
     const sampling = { numSamples: 1, maxTokens, temperature, seed: mixSeed(seed, index), signal };
@@ -121,11 +132,11 @@ async function play<P extends EpisodeProblem>(
     if (sequence === undefined)
       throw new Failure('sampling_error', complaint({ field: 'sequences', expected: '1', got: '0' }));
     transcript.answered(sequence);
-    const turn = readTurn(sequence, { tokenizer, tools, prompt, index });
-    turns.push({ turn, sequence, reward: 0 });
+    const { turn, isRetokenized } = readTurn(sequence, { renderer, tools, thinkingOpen, index });
+    turns.push({ turn, sequence, reward: 0, isRetokenized });
     const reply = checkReply(await orAborted(signal, 'environment_error', () => episode.respond(turn)));
     if ('grade' in reply) return { status: 'done', grade: reply.grade };
-    turns[turns.length - 1] = { turn, sequence, reward: reply.reward ?? 0 };
+    turns[turns.length - 1] = { turn, sequence, reward: reply.reward ?? 0, isRetokenized };
     messages = [...messages, turn.message, ...reply.messages];
   }
   return unfinished(episode, 'turn_limit', signal);

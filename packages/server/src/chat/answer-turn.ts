@@ -1,7 +1,6 @@
 /** One sampled answer as its tokens come: what is said in it, and the tokens themselves. */
-import { createHash } from 'node:crypto';
 import type { StopReason } from '@loopwright/protocol';
-import { type Tokenizer, type TurnEvent, type TurnParser, UntilStop } from '@loopwright/text';
+import { shortCallId, type Tokenizer, type TurnEvent, type TurnParser, UntilStop } from '@loopwright/text';
 import type { AnswerToken, BrokenCall, ChatChoice, FinishReason, ToolCall } from '@loopwright/wires/openai';
 
 /** What is said, with calls that have their ids. */
@@ -104,16 +103,14 @@ export class AnswerTurn {
       if (event.type === 'broken-call') return { type: 'broken-call', call: { reason: event.reason, raw: event.raw } };
       if (event.type !== 'tool-call') return event;
       const index = this.#calls++;
-      const call = { id: callId(`${this.#options.callSeed}/${index}`), name: event.name, arguments: event.arguments };
+      const call = {
+        id: shortCallId(`${this.#options.callSeed}/${index}`),
+        name: event.name,
+        arguments: event.arguments,
+      };
       return { type: 'tool-call', index, call };
     });
   }
-}
-
-/** Nine letters and digits: what the strictest templates take as the id of a call. */
-export function callId(seed: string): string {
-  const digest = createHash('sha256').update(seed).digest();
-  return Array.from(digest.subarray(0, 9), (byte) => (byte % 36).toString(36)).join('');
 }
 
 /** A whole answer out of its events. */

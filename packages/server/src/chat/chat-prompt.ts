@@ -4,12 +4,12 @@ import {
   type CallBeginning,
   callBeginning,
   endsInThought,
+  prepareMessages,
   type Tokenizer,
   type TurnParser,
   turnParser,
 } from '@loopwright/text';
-import type { ChatRequest, ChatRequestMessage, EarlierCall } from '@loopwright/wires/openai';
-import { callId } from './answer-turn.js';
+import type { ChatRequest } from '@loopwright/wires/openai';
 
 export interface ChatPrompt {
   readonly tokens: Int32Array;
@@ -32,7 +32,7 @@ export function chatPrompt(tokenizer: Tokenizer, request: ChatRequest): ChatProm
       remedy: 'leave it out; variables that the template knows go into chat_template_kwargs',
     });
   }
-  const messages = turnFormat.tools === 'mistral' ? request.messages.map(withShortIds) : request.messages;
+  const messages = prepareMessages(request.messages, turnFormat.family);
   const rendered = tokenizer.applyChatTemplate(messages, {
     ...templateVariables,
     ...(reasoningEffort === undefined ? {} : { reasoning_effort: reasoningEffort }),
@@ -107,13 +107,4 @@ function noForcedCall() {
 function encodeBeginning(tokenizer: Tokenizer, { control, text }: CallBeginning): number[] {
   const token = control === '' ? [] : tokenizer.encode(control, { parseSpecialTokens: true });
   return [...token, ...tokenizer.encode(text)];
-}
-
-/** Mistral's template refuses ids of calls that are not nine letters or digits; those of other servers are. */
-function withShortIds(message: ChatRequestMessage): ChatRequestMessage {
-  const short = (id: string): string => (/^[A-Za-z0-9]{9}$/.test(id) ? id : callId(id));
-  if (message.role === 'tool') return { ...message, tool_call_id: short(String(message.tool_call_id)) };
-  if (!Array.isArray(message.tool_calls)) return message;
-  const calls = message.tool_calls as readonly EarlierCall[]; // true: the wire read them so
-  return { ...message, tool_calls: calls.map((call) => ({ ...call, id: short(call.id) })) };
 }

@@ -273,6 +273,22 @@ describe('tokens that were drawn', () => {
   });
 });
 
+describe('a turn that was drawn and cut', () => {
+  it.each(['chatml', 'qwen2.5', 'llama3', 'gemma3'] as const)(
+    'is kept as it was drawn in %s, with the end that the template gives it',
+    (name) => {
+      const renderer = rendererOf(name);
+      const drawn = [...'It is'].flatMap((character) => renderer.tokenizer.encode(character));
+      const chat = [question, { role: 'assistant', content: 'It is' }, thanks];
+      const { tokens, turns } = renderer.render(chat, { addGenerationPrompt: true, drawn: new Map([[1, drawn]]) });
+      expect(turns).toMatchObject([{ message: 1, asDrawn: true }]);
+      const { start, end } = turns[0]!;
+      expect(tokens.slice(start, end - 1)).toEqual(drawn);
+      expect(renderer.stopTokenIds).toContain(tokens[end - 1]);
+    },
+  );
+});
+
 describe('a template that writes earlier turns otherwise', () => {
   it('is told: which turn, and from which token of which message on', () => {
     const chat = [...episode, thanks];

@@ -39,7 +39,8 @@ export function tokensOf(
   };
   for (const { message, start, end } of produced) {
     append(start);
-    const given = drawnIds(tokenizer, drawn?.get(message), chat.text.slice(start, end));
+    const written = { text: chat.text.slice(start, end), ids: () => chat.encode(start, end) };
+    const given = drawnIds(tokenizer, drawn?.get(message), written);
     const first = tokens.length;
     append(end, given);
     turns.push({ message, start: first, end: tokens.length, asDrawn: given !== undefined });
@@ -60,11 +61,14 @@ export function tokensOf(
 /** The ids that were drawn, if they say what the template writes: a turn that was cut has no end of its own, so that is added. */
 function drawnIds(
   tokenizer: Tokenizer,
-  ids: ArrayLike<number> | undefined,
-  text: string,
+  drawn: ArrayLike<number> | undefined,
+  { text, ids }: { readonly text: string; readonly ids: () => readonly number[] },
 ): readonly number[] | undefined {
-  if (ids === undefined) return undefined;
-  const own = Array.from(ids);
+  if (drawn === undefined) return undefined;
+  const own = Array.from(drawn);
   const said = tokenizer.decode(own, { skipSpecialTokens: false });
-  return said === text ? own : undefined;
+  if (said === text) return own;
+  if (!text.startsWith(said)) return undefined;
+  const end = ids().slice(-1);
+  return said + tokenizer.decode(end, { skipSpecialTokens: false }) === text ? [...own, ...end] : undefined;
 }

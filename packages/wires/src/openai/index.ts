@@ -18,7 +18,7 @@ export { encodeCompletion } from './completion-response.js';
 export type { OpenAIError } from './errors.js';
 export { encodeOpenAIError, errorEvent } from './errors.js';
 export type { GenerationRequest } from './generation.js';
-export type { ChatRequestMessage, EarlierCall } from './messages.js';
+export type { ChatRequestMessage } from './messages.js';
 export type { ServedModel } from './models.js';
 export { encodeModel } from './models.js';
 export { isOpenAIPath, openaiHeaders, openaiPaths } from './routes.js';

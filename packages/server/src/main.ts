@@ -1,12 +1,12 @@
 /** The composition root: the one file that knows every concrete class. Starts a server over a data directory. */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
-import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { type Device, defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import { type WireName, wireNames } from '@loopwright/wires';
 import { type Logger, pino } from 'pino';
 import { authorizer, checkExposure } from './auth/authorize.js';
+import { once, oneAtATime, repeat } from './background.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
 import { checkMaxRedo, checkMemoryLimit, checkSwapAfter } from './check-options.js';
@@ -30,6 +30,7 @@ import type { WirePolicy } from './sessions/session-record.js';
 import { SessionRepository } from './sessions/session-repository.js';
 import { SessionService } from './sessions/session-service.js';
 import { SnapshotStore } from './snapshots/snapshot-store.js';
+import { closeHttp, listen } from './socket.js';
 import { lockDataDirectory } from './store/data-lock.js';
 import { moveDeadlines } from './store/move-deadlines.js';
 import { type Database, openDatabase } from './store/open-database.js';
@@ -301,86 +302,6 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     lock.release();
     throw error;
   }
-}
-
-async function listen(http: Server, port: number, host: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    http.once('error', (error: NodeJS.ErrnoException) => {
-      reject(error.code === 'EADDRINUSE' ? portInUse(port, host, error) : error);
-    });
-    http.listen(port, host, resolve);
-  });
-}
-
-function portInUse(port: number, host: string, cause: Error): LoopwrightError {
-  return complaint({
-    code: 'port_in_use',
-    field: 'port',
-    expected: 'a free port',
-    got: `${port} on ${host}, which another program listens on`,
-    cause,
-  });
-}
-
-/** Ends the service first: that answers held requests, so that the socket closes quickly. */
-async function closeHttp(http: Server, closeService: () => Promise<void>): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    http.close(() => resolve());
-  });
-  http.closeIdleConnections();
-  await closeService();
-  http.closeAllConnections();
-  await closed;
-}
-
-function once(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
-  return () => {
-    running ??= work();
-    return running;
-  };
-}
-
-/** Calls that come while one runs wait for it and then run themselves. */
-function oneAtATime(work: () => Promise<void>): () => Promise<void> {
-  let last: Promise<void> = Promise.resolve();
-  return () => {
-    last = last.catch(() => {}).then(work); // the caller of a failed one was told
-    return last;
-  };
-}
-
-interface Repeat {
-  readonly clock: Clock;
-  readonly everyMs: number;
-  readonly work: () => Promise<void>;
-  readonly logger: Logger;
-}
-
-/** Repeats work until it is stopped; stopping waits for the one that runs. */
-function repeat({ clock, everyMs, work, logger }: Repeat): { stop(): Promise<void> } {
-  let stopped = false;
-  let running: Promise<void> = Promise.resolve();
-  let cancel = () => {};
-  const next = () => {
-    cancel = clock.after(everyMs, () => {
-      running = work()
-        .catch((error: unknown) => {
-          logger.error({ code: LoopwrightError.isInstance(error) ? error.code : 'internal' }, 'sweep failed');
-        })
-        .then(() => {
-          if (!stopped) next();
-        });
-    });
-  };
-  next();
-  return {
-    stop: async () => {
-      stopped = true;
-      cancel();
-      await running;
-    },
-  };
 }
 
 async function makeDirectory(path: string): Promise<void> {

@@ -29,6 +29,7 @@ import {
   type TrainingRecord,
 } from './operation-record.js';
 import { decodeOperation, decodeResult, encodeOperation, encodeResult } from './payload-codec.js';
+import { hasTrainer, notActive } from './refused-submissions.js';
 
 export interface Acceptance extends Submission {
   readonly session: SessionRecord;
@@ -387,23 +388,4 @@ export class OperationLog {
       .where('id', '=', sessionId)
       .execute();
   }
-}
-
-function notActive(name: string, status: string): LoopwrightError {
-  return complaint({
-    code: 'session_not_active',
-    message: `Training session ${name} is in state ${status}; it must be Running or Blocked`,
-    field: 'session',
-    expected: 'Running or Blocked',
-    got: status,
-  });
-}
-
-function hasTrainer(name: string): LoopwrightError {
-  return complaint({
-    code: 'session_has_trainer',
-    field: 'session',
-    expected: 'one training client per session',
-    got: `a second one for ${name}`,
-  });
 }

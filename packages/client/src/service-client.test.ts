@@ -63,18 +63,22 @@ test('what is wrong is told before any session is made', async () => {
   expect(server.sessions.size).toBe(0);
 });
 
-test('a name that is taken is refused, but a lost answer to a name of our own is not', async () => {
+test('a name that is taken is refused, but a lost answer is not, whoever gave the name', async () => {
   const { server, service } = setUp();
   await service.createLoraTrainingClient({ baseModel: 'tiny', name: 'mine' });
   expect((await failure(service.createLoraTrainingClient({ baseModel: 'tiny', name: 'mine' }))).code).toBe(
     'session_exists',
   );
-  server.faults.push({
-    when: ({ headers }) => headers.get('x-amz-target') === 'SageMaker.CreateTrainingSession',
+  const fault = {
+    when: ({ headers }: SeenRequest) => headers.get('x-amz-target') === 'SageMaker.CreateTrainingSession',
     fault: 'lose-answer',
-  });
-  const training = await service.createLoraTrainingClient({ baseModel: 'tiny' });
-  expect(server.sessions.get(training.name)?.status).toBe('Running');
+  } as const;
+  for (const name of [{}, { name: 'theirs' }]) {
+    server.faults.push(fault);
+    const training = await service.createLoraTrainingClient({ baseModel: 'tiny', ...name });
+    expect(server.sessions.get(training.name)?.status).toBe('Running');
+  }
+  expect(server.faults).toEqual([]);
 });
 
 test('a resume asks for what the version was trained with and loads it first', async () => {

@@ -88,6 +88,7 @@ export async function startSession(
     name,
     baseModelArn: session.baseModelArn,
     training: session.training,
+    clientToken: crypto.randomUUID(), // of all attempts of this call
     ...(session.seed === undefined ? {} : { seed: session.seed }),
     ...(session.description === undefined ? {} : { description: session.description }),
   });

@@ -48,6 +48,7 @@ interface FakeSession {
   status: SessionStatus;
   readonly numbers: Map<number, { readonly token: string | undefined; readonly payload: string; readonly id: string }>;
   readonly operations: Map<string, FakeOperation>;
+  readonly token: string | undefined;
   readonly lora: ControlRequest<'CreateTrainingSession'>['LoraConfig'];
   versions: number;
 }
@@ -227,9 +228,23 @@ export class FakeServer {
   #control<A extends ControlAction>(action: A, body: unknown): ControlResponses[ControlAction] {
     const handlers: { readonly [K in ControlAction]?: (body: unknown) => ControlResponses[K] } = {
       CreateTrainingSession: (raw) => {
-        const { TrainingSessionName: name, LoraConfig: lora } = decodeControlRequest('CreateTrainingSession', raw);
-        if (this.sessions.has(name)) throw new LoopwrightError({ code: 'session_exists', message: `${name} exists` });
-        this.sessions.set(name, { status: 'Running', lora, numbers: new Map(), operations: new Map(), versions: 0 });
+        const {
+          TrainingSessionName: name,
+          LoraConfig: lora,
+          Loopwright,
+        } = decodeControlRequest('CreateTrainingSession', raw);
+        const token = Loopwright?.ClientToken;
+        const known = this.sessions.get(name);
+        if (known !== undefined && known.token === token) return { TrainingSessionArn: sessionArn(name) };
+        if (known !== undefined) throw new LoopwrightError({ code: 'session_exists', message: `${name} exists` });
+        this.sessions.set(name, {
+          status: 'Running',
+          token,
+          lora,
+          numbers: new Map(),
+          operations: new Map(),
+          versions: 0,
+        });
         return { TrainingSessionArn: sessionArn(name) };
       },
       DescribeTrainingSession: (raw) => {

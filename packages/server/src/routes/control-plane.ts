@@ -1,5 +1,6 @@
 /** Control plane of the SageMaker wire: one handler per action of `POST /` with `X-Amz-Target`. */
-import { complaint } from '@loopwright/protocol';
+import { isDeepStrictEqual } from 'node:util';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
 import {
   type ControlAction,
   type ControlRequest,
@@ -89,15 +90,20 @@ function handlersOf({
     CreateTrainingSession: async (request) => {
       const { name, baseModel, training, seed, modelPackageGroupArn: group } = sessionRequest(request);
       const { TrainingSessionName: _, ...echo } = request;
-      await service.create({
-        name,
-        baseModel: (await hub.find(baseModel.name)).id,
-        training,
-        ...(seed === undefined ? {} : { seed }),
-        groupName: group === undefined ? defaultModelPackageGroup : groupNameOf(group),
-        echo,
-        policy,
-      });
+      try {
+        await service.create({
+          name,
+          baseModel: (await hub.find(baseModel.name)).id,
+          training,
+          ...(seed === undefined ? {} : { seed }),
+          groupName: group === undefined ? defaultModelPackageGroup : groupNameOf(group),
+          echo,
+          policy,
+        });
+      } catch (error) {
+        const isTaken = LoopwrightError.isInstance(error) && error.code === 'session_exists';
+        if (!isTaken || !isRepetition(await service.session(name), echo)) throw error;
+      }
       return { TrainingSessionArn: sessionArn(name) };
     },
     DescribeTrainingSession: async ({ TrainingSessionName }) => {
@@ -150,6 +156,15 @@ function handlersOf({
     },
     ...modelPackageHandlers({ service, registry, hub, workspaceId }),
   };
+}
+
+/** Whether a creation is the one that made the session, come again because its answer was lost. */
+function isRepetition(
+  session: SessionRecord,
+  echo: Pick<ControlRequest<'CreateTrainingSession'>, 'Loopwright'>,
+): boolean {
+  const isNamed = echo.Loopwright?.ClientToken !== undefined;
+  return isNamed && isDeepStrictEqual(session.echo, JSON.parse(JSON.stringify(echo)));
 }
 
 /** What CreateTrainingSession was given; of a session of another wire, what would have made it. */

@@ -67,6 +67,23 @@ describe('creating', () => {
     });
   });
 
+  it('again with the token of the first finds the session that it made, and nothing else does', async () => {
+    const server = await opened();
+    const token = { Loopwright: { Seed: 1, ClientToken: 'token-1' } };
+    await server.createSession('s', token);
+    await server.createSession('s', token);
+    expect(server.engine.calls.filter((call) => call.startsWith('createSession'))).toHaveLength(1);
+    for (const other of [
+      { Loopwright: { Seed: 1, ClientToken: 'token-2' } },
+      { Loopwright: { Seed: 1 } },
+      { ...token, LoraConfig: { Rank: 4, Alpha: 8 } },
+    ]) {
+      await expect(server.createSession('s', other)).rejects.toThrow('session_exists');
+    }
+    await server.createSession('t', { Loopwright: { Seed: 1 } });
+    await expect(server.createSession('t', { Loopwright: { Seed: 1 } })).rejects.toThrow('session_exists');
+  });
+
   it('refuses a name that is taken, and an unknown model', async () => {
     const server = await opened();
     await server.createSession('s');

@@ -74,6 +74,8 @@ const extension = z.strictObject({
   Workspace: z.string().min(1).max(64).optional(),
   /** Free text shown in listings. */
   Description: z.string().max(1024).optional(),
+  /** Of the caller's: a creation that comes again with it, since its answer was lost, finds the session that it made. */
+  ClientToken: text({ min: 1, max: 128, pattern: /^[a-zA-Z0-9-]+$/ }).optional(),
 });
 
 const sessionRef = z.object({ TrainingSessionName: sessionName });

@@ -43,6 +43,7 @@ export interface NewSession {
   readonly seed?: number;
   readonly description?: string;
   readonly modelPackageGroupArn?: string;
+  readonly clientToken?: string;
 }
 
 /** The request of our client: members that a server of one's own does not use carry the placeholders of `defaults.ts`. */
@@ -60,6 +61,7 @@ export function encodeCreateTrainingSession(session: NewSession): CreateTraining
       ...(training.type === 'lora' ? { TargetModules: [...training.targetModules] } : {}),
       ...(session.seed === undefined ? {} : { Seed: session.seed }),
       ...(session.description === undefined ? {} : { Description: session.description }),
+      ...(session.clientToken === undefined ? {} : { ClientToken: session.clientToken }),
     },
   };
 }

@@ -1,13 +1,14 @@
 /**
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
- * train B S · decode B · generate B · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
+ * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';
 import { grpo, start } from './service-works.js';
 import { sessions, snapshot } from './session-works.js';
+import { versions } from './version-works.js';
 
 const [work, ...numbers] = process.argv.slice(2);
 const given = numbers.map(Number);
@@ -23,6 +24,9 @@ switch (work) {
   case 'generate':
     await generate(settings, first, { prefill: 'included' });
     break;
+  case 'versions':
+    await versions(settings, given[0] ?? 4, given[1] ?? 8);
+    break;
   case 'snapshot':
     await snapshot(settings, given[0] ?? 30);
     break;
@@ -37,6 +41,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, snapshot, sessions, grpo or start, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, grpo or start, got ${work ?? 'nothing'}`,
     );
 }

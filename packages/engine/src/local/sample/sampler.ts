@@ -206,9 +206,7 @@ export class Sampler {
 
   /** Lets waiting rows of one version join a batch, oldest request first. True when some did. */
   async #admit(): Promise<boolean> {
-    const first = [...this.#requests].find(
-      (request) => request.waiting.length > 0 && this.#place(request.snapshot).room > 0,
-    );
+    const first = this.#firstWithRoom();
     if (first === undefined) return false;
     const { snapshot } = first;
     const { batch = new DecodeBatch(snapshot, this.#prefills), ...place } = this.#place(snapshot);
@@ -241,6 +239,18 @@ export class Sampler {
       this.#closeIfEmpty(batch);
     }
     return true;
+  }
+
+  /** The oldest request with waiting rows that there is room for. Each version is looked at once: hundreds of requests may wait. */
+  #firstWithRoom(): Request | undefined {
+    const full = new Set<Snapshot>();
+    for (const request of this.#requests) {
+      const { waiting, snapshot } = request;
+      if (waiting.length === 0 || full.has(snapshot)) continue;
+      if (this.#place(snapshot).room > 0) return request;
+      full.add(snapshot);
+    }
+    return undefined;
   }
 
   /**
@@ -281,7 +291,7 @@ export class Sampler {
       const sequences = request.rows.map((row) => row.result());
       request.resolve(sequences);
     }
-    return [...this.#requests].some((r) => r.waiting.length > 0 && this.#place(r.snapshot).room > 0);
+    return this.#firstWithRoom() !== undefined;
   }
 
   #fail(batch: DecodeBatch, error: unknown): void {

@@ -9,13 +9,14 @@ import type { Limits } from './limits.js';
 const maxCheckMs = 5_000;
 
 export function createHttpServer(app: App, limits: Limits): Server {
-  const { headerBytes, headerMs, requestMs, connections, answerIdleMs } = limits;
+  const { headerBytes, headerMs, requestMs, connections, keepAliveMs, answerIdleMs } = limits;
   const server = createAdaptorServer({
     fetch: app.fetch,
     serverOptions: {
       maxHeaderSize: headerBytes,
       headersTimeout: headerMs,
       requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(maxCheckMs, headerMs),
     },
   }) as Server; // true: no other kind of server was asked for

@@ -54,7 +54,7 @@ export const limitTable = {
     beyond: tooMuch,
     option: '--max-requests',
   },
-  connections: { value: 4096, unit: 'count', what: 'connections at once', beyond: 'the connection is closed' },
+  connections: { value: 16_384, unit: 'count', what: 'connections at once', beyond: 'the connection is closed' },
   headerBytes: {
     value: 16_384,
     unit: 'bytes',
@@ -78,6 +78,12 @@ export const limitTable = {
     unit: 'ms',
     what: 'from the first byte of a request to the last of its body',
     beyond: '408, and the connection is closed',
+  },
+  keepAliveMs: {
+    value: 65_000,
+    unit: 'ms',
+    what: 'a connection without a request (5 s, as Node has it, is so short that clients under load send on what was just closed)',
+    beyond: 'the connection is closed',
   },
   answerIdleMs: {
     value: 60_000,

@@ -45,6 +45,21 @@ async function learn(): Promise<void> {
   await training.optimStep({ learningRate: 0.01 });
 }
 
+test('the likeliest tokens of a greedy answer begin with the drawn one, whose values agree; at the end of the context too', async () => {
+  const { choices } = await openai().chat.completions.create({ ...chat, model: tinyModel.id, top_logprobs: 20 });
+  const content = choices[0]!.logprobs!.content!;
+  expect(content.length).toBeGreaterThan(0);
+  for (const { token, logprob, top_logprobs: top } of content) {
+    expect(top[0]).toMatchObject({ token, logprob });
+    expect(top.map((likely) => likely.logprob)).toEqual(top.map((likely) => likely.logprob).sort((a, b) => b - a));
+    const mass = top.reduce((sum, likely) => sum + Math.exp(likely.logprob), 0);
+    expect(mass).toBeLessThan(1 + 1e-4);
+  }
+  const prompt = Array.from({ length: 1023 }, (_, i) => 3 + (i % 5));
+  const last = await openai().completions.create({ model: tinyModel.id, prompt, max_tokens: 1, logprobs: 5 });
+  expect(Object.keys(last.choices[0]!.logprobs!.top_logprobs![0]!).length).toBeGreaterThan(4);
+});
+
 let version = '';
 let ofBase: number[] = [];
 let ofVersion: number[] = [];

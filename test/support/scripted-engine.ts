@@ -12,6 +12,15 @@ export interface Script {
   readonly fails?: LoopwrightError;
 }
 
+const drawnLogprob = -0.5;
+
+/** The id behind the drawn one is likelier; the drawn one has another last bit, as of another pass; then those further behind. */
+const likeliest = (id: number, count: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    tokenId: i === 0 ? id + 1 : i === 1 ? id : id + i,
+    logprob: i === 1 ? drawnLogprob - 1e-6 : drawnLogprob * (i === 0 ? 0.5 : i + 1),
+  }));
+
 export class ScriptedEngine extends FakeEngine {
   readonly #scripts: Script[] = [];
   /** Requests that came, in order. */
@@ -59,10 +68,16 @@ export class ScriptedEngine extends FakeEngine {
       const ids = script.ids.slice(0, request.params.maxTokens);
       for (const [position, id] of ids.entries()) {
         if (position === script.pauseAt) await this.#wait(script, options);
-        options.onToken?.({ sample, position, id, logprob: -0.5 });
+        options.onToken?.({ sample, position, id, logprob: drawnLogprob });
       }
       const stopReason = ids.length < script.ids.length ? 'length' : 'stop';
-      sequences.push({ tokens: Int32Array.from(ids), logprobs: new Float32Array(ids.length).fill(-0.5), stopReason });
+      const topk = request.topkSampleLogprobs ?? 0;
+      sequences.push({
+        tokens: Int32Array.from(ids),
+        logprobs: new Float32Array(ids.length).fill(drawnLogprob),
+        stopReason,
+        ...(topk === 0 ? {} : { topkLogprobs: ids.map((id) => likeliest(id, topk)) }),
+      });
     }
     return { sequences, prefillTokens: request.prompt.length };
   }

@@ -95,6 +95,34 @@ describe('a chat', () => {
     expect((await stream.finalChatCompletion()).choices[0]!.logprobs!.content).toEqual(expected);
   });
 
+  test('has the likeliest tokens in each place, as many as were asked for, streamed too', async () => {
+    server.say('Hi');
+    const asked = { model, messages, logprobs: true, top_logprobs: 2 };
+    const { choices } = await client.chat.completions.create(asked);
+    const likely = (token: string, logprob: number) => ({ token, bytes: [token.charCodeAt(0)], logprob });
+    const expected = [
+      { ...likely('H', -0.5), top_logprobs: [likely('I', -0.25), likely('H', -0.5)] },
+      { ...likely('i', -0.5), top_logprobs: [likely('j', -0.25), likely('i', -0.5)] },
+    ];
+    expect(choices[0]!.logprobs!.content).toEqual(expected);
+    server.say('Hi');
+    server.say('Ho');
+    const stream = client.chat.completions.stream({ ...asked, n: 2 });
+    const streamed = (await stream.finalChatCompletion()).choices;
+    expect(streamed.map(({ message }) => message.content)).toEqual(['Hi', 'Ho']);
+    expect(streamed[0]!.logprobs!.content).toEqual(expected);
+    expect(streamed[1]!.logprobs!.content!.map(({ token }) => token)).toEqual(['H', 'o']);
+    server.say('Hi');
+    const most = await client.chat.completions.create({ ...asked, top_logprobs: 20 });
+    expect(most.choices[0]!.logprobs!.content![0]!.top_logprobs).toHaveLength(20);
+    for (const refused of [{ top_logprobs: 21 }, { logprobs: false }, { logprobs: null }]) {
+      expect(await refusalOf(client.chat.completions.create({ ...asked, ...refused }))).toMatchObject({
+        status: 400,
+        param: 'top_logprobs',
+      });
+    }
+  });
+
   test('of several answers has each by its index', async () => {
     for (const text of ['one', 'two', 'three']) server.say(text);
     const { choices } = await client.chat.completions.create({ model, messages, n: 3 });
@@ -219,6 +247,36 @@ describe('a completion', () => {
       [0, 3],
       [1, 3],
     ]);
+  });
+
+  test('has the likeliest tokens in each place, the drawn one always among them', async () => {
+    server.say('Hi');
+    const one = await client.completions.create({ model, prompt: 'x', logprobs: 1 });
+    const first = { tokens: ['H', 'i'], token_logprobs: [-0.5, -0.5], text_offset: [0, 1] };
+    expect(one.choices[0]!.logprobs).toEqual({
+      ...first,
+      top_logprobs: [
+        { I: -0.25, H: -0.5 },
+        { j: -0.25, i: -0.5 },
+      ],
+    });
+    server.say('Hi');
+    const said: string[] = [];
+    const told: unknown[] = [];
+    for await (const { choices } of await client.completions.create({
+      model,
+      prompt: 'x',
+      stream: true,
+      logprobs: 5,
+    })) {
+      said.push(choices[0]!.text);
+      if (choices[0]!.logprobs?.tokens?.length) told.push(choices[0]!.logprobs);
+    }
+    expect(said.join('')).toBe('Hi');
+    expect(told).toMatchObject([{ ...first, top_logprobs: [{ I: -0.25, H: -0.5, J: -1.5 }, {}] }]);
+    expect(await refusalOf(client.completions.create({ model, prompt: 'x', logprobs: 6 }))).toMatchObject({
+      param: 'logprobs',
+    });
   });
 
   test('is streamed', async () => {

@@ -87,6 +87,24 @@ def logprobs():
 
 
 @check
+def likeliest_tokens():
+    request = {"model": MODEL, "messages": says("Hi"), "logprobs": True, "top_logprobs": 2}
+    expected = [("H", [("I", -0.25), ("H", -0.5)]), ("i", [("j", -0.25), ("i", -0.5)])]
+
+    def read(logprobs):
+        return [(t.token, [(u.token, u.logprob) for u in t.top_logprobs]) for t in logprobs.content]
+
+    equal(read(client.chat.completions.create(**request).choices[0].logprobs), expected)
+    with client.chat.completions.stream(**request) as stream:
+        for _ in stream:
+            pass
+    equal(read(stream.get_final_completion().choices[0].logprobs), expected)
+    answer = client.completions.create(model=MODEL, prompt="<user>x</user><assistant>", logprobs=1)
+    equal(answer.choices[0].logprobs.top_logprobs, [{"y": -0.25, "x": -0.5}])
+    equal(refused(openai.BadRequestError, top_logprobs=1).param, "top_logprobs")
+
+
+@check
 def length_and_stop():
     answer = client.chat.completions.create(model=MODEL, messages=says("Hi there"), max_completion_tokens=2)
     equal((answer.choices[0].message.content, answer.choices[0].finish_reason), ("Hi", "length"))

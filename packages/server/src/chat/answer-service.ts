@@ -82,7 +82,7 @@ export class AnswerService {
   async submit({ target, model, prompt, generation, newParser, endings = [] }: AnswerRequest): Promise<AcceptedAnswer> {
     const { tokenizer, card } = model;
     const room = Math.min(samplingRanges.maxTokens.max, Math.max(1, card.contextLength - prompt.length));
-    const { temperature, topP, topK, stop, seed, maxTokens = room, n } = generation;
+    const { temperature, topP, topK, stop, seed, maxTokens = room, n, topLogprobs } = generation;
     const { session, version } = target;
     // Tokens that come before anybody listens wait for it.
     const early: DrawnToken[] = [];
@@ -107,6 +107,7 @@ export class AnswerService {
         weights: version === undefined ? { type: 'latest' } : { type: 'version', id: version },
         promptLogprobs: false,
         topkPromptLogprobs: 0,
+        ...(topLogprobs === 0 ? {} : { topkSampleLogprobs: topLogprobs }),
       },
       { onToken: (token) => onToken(token) },
     );

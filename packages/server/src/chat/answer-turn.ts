@@ -1,7 +1,14 @@
 /** One sampled answer as its tokens come: what is said in it, and the tokens themselves. */
-import type { StopReason } from '@loopwright/protocol';
+import type { SampledSequence, TokenLogprob } from '@loopwright/protocol';
 import { shortCallId, type Tokenizer, type TurnEvent, type TurnParser, UntilStop } from '@loopwright/text';
-import type { AnswerToken, BrokenCall, ChatChoice, FinishReason, ToolCall } from '@loopwright/wires/openai';
+import type {
+  AnswerToken,
+  BrokenCall,
+  ChatChoice,
+  FinishReason,
+  LikelyToken,
+  ToolCall,
+} from '@loopwright/wires/openai';
 
 /** What is said, with calls that have their ids. */
 export type AnswerEvent =
@@ -30,6 +37,7 @@ export class AnswerTurn {
   readonly #untilStop: UntilStop;
   /** As they were drawn, the one that ended the turn included. */
   readonly tokens: AnswerToken[] = [];
+  readonly #spellings = new Map<number, Pick<LikelyToken, 'text' | 'bytes'>>();
   #calls = 0;
   #stopped = false;
 
@@ -39,41 +47,59 @@ export class AnswerTurn {
     this.#untilStop = new UntilStop(options.stop);
   }
 
-  /** Those of which log-probs are told: not what ends the turn. */
-  get shownTokens(): readonly AnswerToken[] {
-    return this.tokens.filter(({ id }) => !this.#isEnd(id));
+  /** Of the tokens from a position on, those of which log-probs are told: not what ends the turn. */
+  shownTokens(from = 0): readonly AnswerToken[] {
+    return this.tokens.slice(from).filter(({ id }) => !this.#isEnd(id));
   }
 
   /** What the token at a position adds; nothing for one that came before, as when an operation is begun again. */
   push(position: number, { id, logprob }: Drawn): AnswerEvent[] {
     if (position !== this.tokens.length) return [];
     const { tokenizer } = this.#options;
-    const bytes = tokenizer.tokenBytes(id);
-    this.tokens.push({ id, logprob, text: tokenizer.decode([id], { skipSpecialTokens: false }), bytes });
+    this.tokens.push({ id, logprob, ...this.#spelled(id) });
     if (this.#isEnd(id) || this.#stopped) return [];
     const control = tokenizer.controlToken(id);
     return this.#numbered(control === undefined ? this.#text(this.#decoder.push(id)) : this.#control(control));
   }
 
-  /** The rest, given all tokens. */
-  finish({
-    tokens,
-    logprobs,
-    stopReason,
-  }: {
-    readonly tokens: ArrayLike<number>;
-    readonly logprobs: ArrayLike<number>;
-    readonly stopReason: StopReason;
-  }): { readonly events: readonly AnswerEvent[]; readonly finishReason: FinishReason } {
+  /** The rest, given all tokens. Which others were likely in their places is known now, not before. */
+  finish({ tokens, logprobs, stopReason, topkLogprobs }: SampledSequence): {
+    readonly events: readonly AnswerEvent[];
+    readonly finishReason: FinishReason;
+  } {
     const events: AnswerEvent[] = [];
     for (let position = this.tokens.length; position < tokens.length; position++)
       events.push(...this.push(position, { id: tokens[position]!, logprob: logprobs[position]! }));
+    topkLogprobs?.forEach((row, position) => {
+      this.tokens[position] = { ...this.tokens[position]!, top: this.#likely(row, this.tokens[position]!) };
+    });
     if (!this.#stopped) events.push(...this.#numbered(this.#text(this.#decoder.flush())));
     const held = this.#stopped ? '' : this.#untilStop.flush();
     const { parser } = this.#options;
     const cut = stopReason === 'length' || this.#stopped;
     events.push(...this.#numbered([...(held === '' ? [] : parser.text(held)), ...parser.end({ cut })]));
     return { events, finishReason: stopReason === 'length' ? 'length' : this.#calls > 0 ? 'tool_calls' : 'stop' };
+  }
+
+  /** One token has one value: where the drawn one is among the likeliest, it has that with which it was drawn. */
+  #likely(row: readonly TokenLogprob[], drawn: Drawn): LikelyToken[] {
+    const top = row.map(({ tokenId: id, logprob }) => ({
+      id,
+      logprob: id === drawn.id ? drawn.logprob : logprob,
+      ...this.#spelled(id),
+    }));
+    return top.sort((a, b) => b.logprob - a.logprob);
+  }
+
+  /** The same few tokens are likely again and again. */
+  #spelled(id: number): Pick<LikelyToken, 'text' | 'bytes'> {
+    const { tokenizer } = this.#options;
+    let spelled = this.#spellings.get(id);
+    if (spelled === undefined) {
+      spelled = { text: tokenizer.decode([id], { skipSpecialTokens: false }), bytes: tokenizer.tokenBytes(id) };
+      this.#spellings.set(id, spelled);
+    }
+    return spelled;
   }
 
   #isEnd(id: number): boolean {

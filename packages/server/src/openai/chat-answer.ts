@@ -3,7 +3,6 @@ import type { SampleResult } from '@loopwright/protocol';
 import {
   type AnswerHead,
   type ChatRequest,
-  type ChunkTokens,
   encodeChatChunk,
   encodeChatCompletion,
   encodeUsageChunk,
@@ -15,6 +14,7 @@ import { chatPrompt } from '../chat/chat-prompt.js';
 import type { RouteEnv } from '../routes/context.js';
 import { aliveEveryMs, type EventWriter, eventStream } from './event-stream.js';
 import type { AnswerTarget } from './model-targets.js';
+import { ToldTokens } from './told-tokens.js';
 
 export interface ChatAnswerOptions {
   readonly answers: AnswerService;
@@ -67,7 +67,7 @@ async function whole(
     const { events, finishReason } = turn.finish(sequence);
     return {
       ...choiceOf(events, finishReason),
-      ...(request.logprobs ? { logprobs: turn.shownTokens } : {}),
+      ...(request.logprobs ? { logprobs: turn.shownTokens() } : {}),
       ...(request.tokenIds ? { tokens: turn.tokens } : {}),
     };
   });
@@ -87,15 +87,14 @@ class ChatStream {
   readonly #writer: EventWriter;
   readonly #answering: Answering;
   readonly #turns: readonly AnswerTurn[];
-  /** Tokens of each turn that a chunk has told of. */
-  readonly #told: number[];
+  readonly #told: readonly ToldTokens[];
 
   constructor(writer: EventWriter, answering: Answering) {
     this.#writer = writer;
     this.#answering = answering;
     const { accepted, request, head } = answering;
     this.#turns = Array.from({ length: request.n }, (_, sample) => accepted.newTurn(sample));
-    this.#told = this.#turns.map(() => 0);
+    this.#told = this.#turns.map((turn) => new ToldTokens(turn, request));
     const promptIds = request.tokenIds ? { promptTokenIds: accepted.prompt } : {};
     for (const index of this.#turns.keys())
       writer.data(encodeChatChunk(head, index, { type: 'begin', ...(index === 0 ? promptIds : {}) }));
@@ -110,7 +109,7 @@ class ChatStream {
     sequences.forEach((sequence, index) => {
       const { events, finishReason } = this.#turns[index]!.finish(sequence);
       this.#write(index, events);
-      const tokens = this.#newTokens(index);
+      const tokens = this.#told[index]!.rest();
       this.#writer.data(encodeChatChunk(head, index, { type: 'end', finishReason }, tokens));
     });
     if (request.includeUsage) this.#writer.data(encodeUsageChunk(head, usageOf(accepted, sequences)));
@@ -119,20 +118,6 @@ class ChatStream {
 
   #write(index: number, events: readonly AnswerEvent[]): void {
     for (const event of events)
-      this.#writer.data(encodeChatChunk(this.#answering.head, index, event, this.#newTokens(index)));
-  }
-
-  /** Those that no chunk has told of yet, for those who asked. */
-  #newTokens(index: number): ChunkTokens {
-    const { logprobs, tokenIds } = this.#answering.request;
-    if (!logprobs && !tokenIds) return {};
-    const turn = this.#turns[index]!;
-    const fresh = turn.tokens.slice(this.#told[index]);
-    this.#told[index] = turn.tokens.length;
-    const shown = new Set(turn.shownTokens);
-    return {
-      ...(logprobs && fresh.length > 0 ? { logprobs: fresh.filter((token) => shown.has(token)) } : {}),
-      ...(tokenIds && fresh.length > 0 ? { tokens: fresh } : {}),
-    };
+      this.#writer.data(encodeChatChunk(this.#answering.head, index, event, this.#told[index]!.next()));
   }
 }

@@ -14,6 +14,7 @@ import type { RouteEnv } from '../routes/context.js';
 import { usageOf } from './chat-answer.js';
 import { aliveEveryMs, type EventWriter, eventStream } from './event-stream.js';
 import type { AnswerTarget } from './model-targets.js';
+import { ToldTokens } from './told-tokens.js';
 
 export interface CompletionAnswerOptions {
   readonly answers: AnswerService;
@@ -61,7 +62,8 @@ export async function answerCompletion(
       return {
         text: echoOf(i) + choiceOf(events, 'stop').content,
         finishReason: sequence.stopReason,
-        ...tokensOf(turn.tokens, turn.shownTokens, request),
+        ...(request.logprobs ? { logprobs: turn.shownTokens() } : {}),
+        ...(request.tokenIds ? { tokens: turn.tokens } : {}),
         ...(request.tokenIds ? { promptTokenIds: prompts[i]! } : {}),
       };
     }),
@@ -83,14 +85,6 @@ function echoed(prompt: CompletionPrompt, { tokenizer }: SessionModel): string {
   return typeof prompt === 'string' ? prompt : tokenizer.decode(prompt);
 }
 
-function tokensOf(
-  tokens: AnswerTurn['tokens'],
-  shown: AnswerTurn['shownTokens'],
-  { logprobs, tokenIds }: CompletionRequest,
-): Pick<CompletionChoice, 'logprobs' | 'tokens'> {
-  return { ...(logprobs ? { logprobs: shown } : {}), ...(tokenIds ? { tokens } : {}) };
-}
-
 interface Answering {
   readonly accepted: AcceptedAnswer;
   readonly request: CompletionRequest;
@@ -102,7 +96,7 @@ class CompletionStream {
   readonly #writer: EventWriter;
   readonly #answering: Answering;
   readonly #turns: readonly AnswerTurn[];
-  readonly #told: number[];
+  readonly #told: readonly ToldTokens[];
   readonly #characters: number[];
 
   constructor(writer: EventWriter, answering: Answering) {
@@ -110,7 +104,7 @@ class CompletionStream {
     this.#writer = writer;
     this.#answering = answering;
     this.#turns = Array.from({ length: request.n }, (_, sample) => accepted.newTurn(sample));
-    this.#told = this.#turns.map(() => 0);
+    this.#told = this.#turns.map((turn) => new ToldTokens(turn, request));
     this.#characters = this.#turns.map(() => 0);
     if (echo === '' && !request.tokenIds) return;
     const promptIds = request.tokenIds ? { promptTokenIds: accepted.prompt } : {};
@@ -138,16 +132,11 @@ class CompletionStream {
 
   #write(index: number, text: string, finishReason: CompletionChoice['finishReason']): void {
     const { request, head } = this.#answering;
-    const turn = this.#turns[index]!;
-    const fresh = turn.tokens.slice(this.#told[index]);
-    this.#told[index] = turn.tokens.length;
-    const shown = new Set(turn.shownTokens);
-    const tokens = tokensOf(
-      fresh,
-      fresh.filter((token) => shown.has(token)),
-      request,
-    );
-    const choice = { text, finishReason, textOffset: this.#characters[index]!, ...tokens };
+    const told = this.#told[index]!;
+    const isLast = finishReason !== null;
+    // Log-probs that waited for the end are those of the whole answer.
+    const textOffset = isLast && request.topLogprobs > 0 ? 0 : this.#characters[index]!;
+    const choice = { text, finishReason, textOffset, ...(isLast ? told.rest() : told.next()) };
     this.#characters[index]! += text.length;
     this.#writer.data(encodeCompletion(head, { choices: [choice], firstIndex: index }));
   }

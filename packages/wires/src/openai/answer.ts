@@ -14,13 +14,19 @@ export interface AnswerHead {
   readonly createdAtMs: number;
 }
 
-/** A sampled token, as clients are told of it. */
-export interface AnswerToken {
+/** A token that was likely at a position. */
+export interface LikelyToken {
   readonly id: number;
   /** At temperature 1, without truncation. */
   readonly logprob: number;
   readonly text: string;
   readonly bytes: Uint8Array;
+}
+
+/** A sampled token, as clients are told of it. */
+export interface AnswerToken extends LikelyToken {
+  /** The likeliest in its place, likeliest first; absent where nobody asked. */
+  readonly top?: readonly LikelyToken[];
 }
 
 export const encodeUsage = ({ promptTokens, completionTokens }: AnswerUsage): JsonObject => ({

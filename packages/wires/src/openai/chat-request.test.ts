@@ -28,6 +28,7 @@ describe('a chat request', () => {
       stream: false,
       includeUsage: false,
       logprobs: false,
+      topLogprobs: 0,
       tokenIds: false,
       tools: [],
       toolChoice: { type: 'none' },
@@ -153,7 +154,8 @@ describe('a chat request', () => {
     [{ messages, functions: [{}] }, 'body.functions'],
     [{ messages, response_format: { type: 'json_schema', json_schema: {} } }, 'body.response_format'],
     [{ messages, response_format: { type: 'json_object' } }, 'body.response_format'],
-    [{ messages, logprobs: true, top_logprobs: 2 }, 'body.top_logprobs'],
+    [{ messages, top_logprobs: 2 }, 'body.top_logprobs'],
+    [{ messages, logprobs: true, top_logprobs: 21 }, 'body.top_logprobs'],
     [{ messages, presence_penalty: 0.5 }, 'body.presence_penalty'],
     ['text', 'body'],
   ])('%j is refused at %s', (body, field) => {

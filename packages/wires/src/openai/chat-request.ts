@@ -1,7 +1,7 @@
 /** Requests for a chat completion, as OpenAI's API shapes them. What changes an answer and is not offered is refused by name. */
 import { complaint } from '@loopwright/protocol';
 import { booleanAt, describeValue, integerAt, type JsonObject, objectAt, optional, stringAt } from '../checks.js';
-import { generationFields, refusedField, sortFields } from './fields.js';
+import { generationFields, sortFields } from './fields.js';
 import { type GenerationRequest, generationOf } from './generation.js';
 import { type ChatRequestMessage, messagesAt } from './messages.js';
 import { type ToolRequest, toolRequestOf } from './tools.js';
@@ -40,14 +40,10 @@ export function decodeChatRequest(body: unknown): ChatRequest {
   const given = objectAt(body, 'body');
   const ignored = sortFields(given, chatFields);
   checkFormat(given);
-  const logprobs = optional(given, 'logprobs', 'body', booleanAt) ?? false;
-  const top = optional(given, 'top_logprobs', 'body', (value, at) => integerAt(value, at, { min: 0, max: 20 })) ?? 0;
-  if (top > 0)
-    throw refusedField('top_logprobs', 'the engine tells the log-prob of the token that was drawn, not of others');
   return {
     ...generationOf(given),
     messages: messagesAt(given.messages),
-    logprobs,
+    ...logprobsOf(given),
     ...toolRequestOf(given),
     templateVariables: variablesOf(given),
     reasoningEffort: optional(given, 'reasoning_effort', 'body', (value, at) =>
@@ -55,6 +51,22 @@ export function decodeChatRequest(body: unknown): ChatRequest {
     ),
     ignored,
   };
+}
+
+/** The limit is that of OpenAI's API, and so is it that the one needs the other. */
+function logprobsOf(body: JsonObject): Pick<ChatRequest, 'logprobs' | 'topLogprobs'> {
+  const logprobs = optional(body, 'logprobs', 'body', booleanAt) ?? false;
+  const topLogprobs =
+    optional(body, 'top_logprobs', 'body', (value, at) => integerAt(value, at, { min: 0, max: 20 })) ?? 0;
+  if (topLogprobs > 0 && !logprobs) {
+    throw complaint({
+      field: 'body.top_logprobs',
+      expected: 'logprobs: true beside it',
+      got: `${topLogprobs} without log-probs`,
+      remedy: 'set logprobs to true, or leave top_logprobs out',
+    });
+  }
+  return { logprobs, topLogprobs };
 }
 
 /** A format is promised only where decoding keeps to it, and it is not constrained here. */

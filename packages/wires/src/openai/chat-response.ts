@@ -7,6 +7,7 @@ import {
   encodePromptIds,
   encodeTokenIds,
   encodeUsage,
+  type LikelyToken,
 } from './answer.js';
 
 /** `tool_calls`: the turn ended by itself and has calls, all of them whole. */
@@ -90,14 +91,18 @@ const encodeCall = ({ id, name, arguments: args }: ToolCall): JsonObject => ({
 
 function encodeLogprobs(tokens: readonly AnswerToken[] | undefined): JsonObject | null {
   if (tokens === undefined) return null;
-  const content = tokens.map(({ text, bytes, logprob }) => ({
-    token: text,
-    bytes: Array.from(bytes),
-    logprob,
-    top_logprobs: [],
+  const content = tokens.map((token) => ({
+    ...encodeLikely(token),
+    top_logprobs: (token.top ?? []).map(encodeLikely),
   }));
   return { content, refusal: null };
 }
+
+const encodeLikely = ({ text, bytes, logprob }: LikelyToken): JsonObject => ({
+  token: text,
+  bytes: Array.from(bytes),
+  logprob,
+});
 
 export type ChatDelta =
   | { readonly type: 'begin'; readonly promptTokenIds?: ArrayLike<number> }

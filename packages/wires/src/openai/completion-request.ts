@@ -27,8 +27,6 @@ export function decodeCompletionRequest(body: unknown): CompletionRequest {
   const ignored = sortFields(given, completionFields);
   const generation = generationOf(given);
   const logprobs = optional(given, 'logprobs', 'body', (value, at) => integerAt(value, at, { min: 0, max: 5 }));
-  if (logprobs !== undefined && logprobs > 0)
-    throw refusedField('logprobs', 'ask for 0, the log-prob of each token that was drawn: the engine tells no others');
   const prompts = promptsOf(given.prompt);
   if (generation.stream && prompts.length > 1) {
     throw complaint({
@@ -50,6 +48,7 @@ export function decodeCompletionRequest(body: unknown): CompletionRequest {
     prompts,
     echo,
     logprobs: logprobs !== undefined,
+    topLogprobs: logprobs ?? 0,
     ignored,
   };
 }

@@ -59,7 +59,15 @@ function encodeLogprobs({ logprobs, textOffset = 0 }: CompletionChoice): JsonObj
   return {
     tokens: logprobs.map(({ text }) => text),
     token_logprobs: logprobs.map(({ logprob }) => logprob),
-    top_logprobs: null,
+    top_logprobs: logprobs.some(({ top }) => top !== undefined) ? logprobs.map(encodeTop) : null,
     text_offset: offsets,
   };
+}
+
+/** By text, as this API has it: the drawn token is always there with its own value; of others with one text the likeliest stands. */
+function encodeTop(token: AnswerToken): JsonObject {
+  const byText = new Map<string, number>();
+  for (const { text, logprob } of token.top ?? []) if (!byText.has(text)) byText.set(text, logprob);
+  byText.set(token.text, token.logprob);
+  return Object.fromEntries(byText);
 }

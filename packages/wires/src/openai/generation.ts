@@ -30,6 +30,8 @@ export interface GenerationRequest {
   readonly includeUsage: boolean;
   /** Whether the answer tells the log-probability of each of its tokens. */
   readonly logprobs: boolean;
+  /** Likeliest tokens that it tells for each of its places besides; 0 for none. */
+  readonly topLogprobs: number;
   /** Whether the answer tells token ids and log-probs as they were sampled, for training. */
   readonly tokenIds: boolean;
   /** Unknown fields, which were left out. */
@@ -40,8 +42,8 @@ export interface GenerationRequest {
 const defaults = { n: 1, temperature: 1, topP: 1, topK: -1 } as const;
 const limits = { n: 128, stop: 16, stopCharacters: 1024, modelCharacters: 4096 } as const;
 
-/** All but `logprobs` and `ignored`, which the kinds spell each in its own way. */
-export function generationOf(body: JsonObject): Omit<GenerationRequest, 'logprobs' | 'ignored'> {
+/** All but log-probs and `ignored`, which the kinds spell each in its own way. */
+export function generationOf(body: JsonObject): Omit<GenerationRequest, 'logprobs' | 'topLogprobs' | 'ignored'> {
   const within = (range: { readonly min: number; readonly max: number }) => (value: unknown, at: string) =>
     numberAt(value, at, range);
   const read = <T>(key: string, readValue: (value: unknown, field: string) => T) =>

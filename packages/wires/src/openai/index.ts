@@ -1,5 +1,5 @@
 /** The wire of OpenAI's API: chat completions, completions, models. */
-export type { AnswerHead, AnswerToken, AnswerUsage } from './answer.js';
+export type { AnswerHead, AnswerToken, AnswerUsage, LikelyToken } from './answer.js';
 export type { ChatRequest } from './chat-request.js';
 export { chatFields, decodeChatRequest } from './chat-request.js';
 export type {

@@ -89,6 +89,20 @@ export { recordedDatums, recordedSequences } from './recording/recorded-datums.j
 export type { Fetch, RecordedTurn } from './recording/turn-recorder.js';
 export { TurnRecorder } from './recording/turn-recorder.js';
 export { stepLine } from './reporting/step-text.js';
+export type {
+  CallResult,
+  ProgramError,
+  Sandbox,
+  SandboxCall,
+  SandboxOutput,
+  SandboxProgram,
+  SandboxResult,
+  TestedProgram,
+  TestedResult,
+  TestingSandbox,
+  TestResult,
+} from './sandbox/sandbox.js';
+export type { SandboxValue } from './sandbox/values.js';
 export { centerRewards, deadGroups, leaveOneOutRewards, normalizeRewards } from './statistics/advantages.js';
 export type { GaeOptions, GaeResult } from './statistics/gae.js';
 export { generalizedAdvantages } from './statistics/gae.js';

@@ -1,5 +1,7 @@
-/** Reports of a run for programs on Node: metrics as JSON lines, and the live view of a terminal. */
+/** For programs on Node: metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine. */
 export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
 export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';
 export { createTerminalView } from './reporting/terminal-view.js';
+export type { ProcessSandboxOptions } from './sandbox/process-sandbox.js';
+export { createPythonSandbox } from './sandbox/python-sandbox.js';

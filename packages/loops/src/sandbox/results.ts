@@ -1,0 +1,65 @@
+/** From how a child ended to what is told of its program. */
+import type { ChildEnd } from './child-process.js';
+import type { Ending } from './execution.js';
+import type { CallResult, ProgramError, SandboxOutput, SandboxResult } from './sandbox.js';
+import { decodeValue } from './values.js';
+
+type Outcome = SandboxResult extends infer R ? (R extends SandboxResult ? Omit<R, keyof SandboxOutput> : never) : never;
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+/** The outcome of a program of which `calls` results were asked. */
+export function resultOf(ending: Ending, calls: number, stderr: string): Outcome {
+  switch (ending.type) {
+    case 'timeout':
+    case 'out_of_memory':
+      return { status: ending.type };
+    case 'stopped':
+      return { status: 'killed', reason: 'stopped' };
+    case 'ended':
+      return outcomeOfDeath(ending.end, stderr);
+    case 'answered': {
+      const { status, error, results } = ending.message;
+      if (status === 'out_of_memory') return { status };
+      if (status === 'error') return { status, error: errorOf(error) };
+      if (status === 'ok' && Array.isArray(results) && results.length === calls)
+        return { status, results: results.map(callResultOf) };
+      return { status: 'killed', reason: 'an answer that is none' };
+    }
+  }
+}
+
+const deaths = {
+  flooded: 'it returned too much',
+  malformed: 'an answer that is none',
+  'spawn-failed': 'no process',
+} as const;
+
+function outcomeOfDeath(end: ChildEnd, stderr: string): Outcome {
+  if (end.type !== 'exit') return { status: 'killed', reason: deaths[end.type] };
+  // The engine's last word when its own heap is full.
+  if (end.signal === 'SIGABRT' && /heap out of memory/.test(stderr)) return { status: 'out_of_memory' };
+  if (end.signal === 'SIGXCPU') return { status: 'timeout' };
+  return { status: 'killed', reason: end.signal ?? `exit code ${end.code}` };
+}
+
+/** Of what the program says of itself. */
+export function errorOf(error: unknown): ProgramError {
+  const { type, message } = isObject(error) ? error : {};
+  return { type: typeof type === 'string' ? type : 'Error', message: typeof message === 'string' ? message : '' };
+}
+
+function callResultOf(result: unknown): CallResult {
+  if (isObject(result) && 'value' in result) {
+    try {
+      return { status: 'ok', value: decodeValue(result.value) };
+    } catch (error) {
+      return {
+        status: 'error',
+        error: { type: 'MalformedValue', message: error instanceof Error ? error.message : '' },
+      };
+    }
+  }
+  return { status: 'error', error: errorOf(isObject(result) ? result.error : undefined) };
+}

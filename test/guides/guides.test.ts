@@ -11,14 +11,29 @@ import { drawTo } from './own-gradient.js';
 const run = promisify(execFile);
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
 const guide = read('../../docs/guides/custom-loss.md');
+const renderers = read('../../docs/guides/renderers.md');
 const block = (language: string, text: string): string => `\`\`\`${language}\n${text}\`\`\``;
+
+/** Runs a program of this folder as a reader would. */
+async function outputOf(name: string): Promise<string> {
+  await using home = await temporaryDirectory();
+  const env = { PATH: process.env.PATH ?? '', HOME: home.path, LOOPWRIGHT_HOME: home.path };
+  const program = fileURLToPath(new URL(name, import.meta.url));
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', program], { env });
+  return stdout;
+}
+
+test('the guide to renderers shows a program that prints what the guide says', async () => {
+  expect(renderers).toContain(block('ts', read('renderers.ts')));
+  const [, told] = /```\n(ok: [^`]*)```/.exec(renderers)!;
+  // The answer is the bundled model's, right or not.
+  const blank = (text: string): string => text.replaceAll(/^(ok: )?\d+(<\|im_end\|>)?$/gm, '$1…$2');
+  expect(blank(await outputOf('renderers.ts'))).toBe(blank(told!));
+});
 
 test('the guide to losses of your own shows a program that prints what the guide says', async () => {
   expect(guide).toContain(block('ts', read('custom-loss.ts')));
-  await using home = await temporaryDirectory();
-  const env = { PATH: process.env.PATH ?? '', HOME: home.path, LOOPWRIGHT_HOME: home.path };
-  const program = fileURLToPath(new URL('custom-loss.ts', import.meta.url));
-  const { stdout } = await run(process.execPath, ['--import', 'tsx', program], { env });
+  const stdout = await outputOf('custom-loss.ts');
   // Last digits are the machine's: the guide says one machine's.
   const numbers = (text: string): number[] => [...text.matchAll(/-?\d+\.\d+/g)].map(Number);
   const [, told] = /```\n(step 1:[^`]*)```/.exec(guide)!;

@@ -21,7 +21,7 @@ export { type GgufType, ggufTypes } from './formats/gguf/config-metadata.js';
 export { type WriteGgufOptions, type WrittenGguf, writeGguf } from './formats/gguf/write-gguf.js';
 export { mergeAdapter, type WriteModelOptions, writeModelDirectory } from './formats/merged-model.js';
 export type { ModelFiles, ModelSource, SourceFile } from './formats/model-source.js';
-export { loadModelTokenizer } from './formats/model-tokenizer.js';
+export { loadModelTokenizer, readTokenizerSources } from './formats/model-tokenizer.js';
 export { openModel, openModelFiles } from './formats/open-model.js';
 export type { NamedTensor, TensorToWrite } from './formats/safetensors.js';
 export { readSafetensors, writeSafetensors } from './formats/safetensors.js';

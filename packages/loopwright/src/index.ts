@@ -163,7 +163,19 @@ export type {
   TargetModule,
 } from '@loopwright/protocol';
 export { errorCatalogue, LoopwrightError, lossNames, targetModules } from '@loopwright/protocol';
-export type { BrokenCall, ChatMessage, ChatTemplateOptions, Tokenizer } from '@loopwright/text';
+export type {
+  BrokenCall,
+  ChatMessage,
+  ChatTemplateOptions,
+  ParsedTurn,
+  ParseStatus,
+  PrefixBreak,
+  RenderedMessages,
+  Renderer,
+  RenderOptions,
+  Tokenizer,
+} from '@loopwright/text';
+export { brokenCallReply, rendererFor } from '@loopwright/text';
 export type { ConnectOptions, EmbeddedOptions, RemoteOptions, ServiceWork } from './connect.js';
 export { connect, ServiceConnection, withService } from './connect.js';
 export type { LogLevel } from './embedded.js';

@@ -89,15 +89,21 @@ export function chatControlTokens(name: ChatModelName): readonly string[] {
 
 /** Tokens of SmolLM2's vocabulary that are kept: enough for merges to matter, and few enough to load at once. */
 const vocabularySize = 3000;
-let base: Readonly<Record<string, unknown>> | undefined;
+/** Ids below are SmolLM2's own control tokens, in whose place those of the format are. */
+const ownControlTokens = 17;
 
-function readBase(): Readonly<Record<string, unknown>> {
+interface Base extends Readonly<Record<string, unknown>> {
+  readonly model: { readonly vocab: Readonly<Record<string, number>> };
+}
+let base: Base | undefined;
+
+function readBase(): Base {
   const text = gunzipSync(readFileSync(fixturePath('tokenizer/smollm2/tokenizer.json.gz'))).toString();
   const whole = JSON.parse(text) as {
     readonly model: { readonly vocab: Readonly<Record<string, number>>; readonly merges: readonly string[] };
   }; // true: a file of this package
   const { vocab, merges } = whole.model;
-  const kept = Object.entries(vocab).filter(([, id]) => id < vocabularySize);
+  const kept = Object.entries(vocab).filter(([, id]) => id >= ownControlTokens && id < vocabularySize);
   const tokens = new Set(kept.map(([token]) => token));
   const model = {
     ...whole.model,
@@ -111,7 +117,6 @@ function readBase(): Readonly<Record<string, unknown>> {
 export function chatModelFiles(name: ChatModelName, chatTemplate?: string): ChatModelFiles {
   base ??= readBase();
   const { specials, marks, bos, eos } = families[name];
-  // Ids 0 to 16 are SmolLM2's own control tokens.
   const added = (content: string, id: number, special: boolean) => ({
     id,
     content,
@@ -125,9 +130,16 @@ export function chatModelFiles(name: ChatModelName, chatTemplate?: string): Chat
     ...specials.map((text, i) => added(text, i, true)),
     ...marks.map((text, i) => added(text, vocabularySize + i, false)),
   ];
+  // Without holes, as the format's other readers count its tokens.
+  const first = Array.from({ length: ownControlTokens }, (_, i) => [specials[i] ?? `unused ${i}`, i] as const);
+  const model = { ...base.model, vocab: { ...Object.fromEntries(first), ...base.model.vocab } };
   return {
-    tokenizerJson: JSON.stringify({ ...base, added_tokens: tokens }),
-    tokenizerConfigJson: JSON.stringify({ ...(bos === undefined ? {} : { bos_token: bos }), eos_token: eos }),
+    tokenizerJson: JSON.stringify({ ...base, model, added_tokens: tokens }),
+    tokenizerConfigJson: JSON.stringify({
+      tokenizer_class: 'PreTrainedTokenizerFast',
+      ...(bos === undefined ? {} : { bos_token: bos }),
+      eos_token: eos,
+    }),
     chatTemplate: chatTemplate ?? readFileSync(fixturePath(`chats/${name}.jinja`), 'utf8'),
   };
 }

@@ -1,4 +1,10 @@
 /** Tokenizers and chat templates: text and chats to token ids and back. Runs in browsers; files are read by `@loopwright/text/node`. */
+export type { RendererReport } from './parity/check-renderer.js';
+export { checkRenderer, referenceProgramFor } from './parity/check-renderer.js';
+export type { Difference } from './parity/difference.js';
+export type { CheckName, Finding } from './parity/finding.js';
+export type { ParityCase, ReferenceCase, ReferenceFile } from './parity/parity-case.js';
+export { readReferenceFile } from './parity/parity-case.js';
 export type { ChatFamily } from './renderers/families.js';
 export type {
   BrokenCall,

@@ -13,6 +13,7 @@ import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exportFormats } from './export/settings.js';
 import { addRegistry } from './registry/commands.js';
 import { withJson, withServer } from './shared-options.js';
+import { addTemplates } from './templates/commands.js';
 import { ownVersion } from './version.js';
 
 export interface RunContext {
@@ -194,6 +195,7 @@ function buildProgram(context: CommandContext): Command {
     .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
 
   addRegistry(program, context);
+  addTemplates(program, context);
 
   withJson(program.command('replay'))
     .description('run recorded sessions again, from an empty engine, and say where a bit differs')

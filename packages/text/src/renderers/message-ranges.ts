@@ -41,9 +41,10 @@ export function messageRanges(
 const inspected = /<[^<>\s]{1,64}>/g;
 /** Left as they are, as templates trim white space, and JSON escapes the others: of a text, and of one that may be written as JSON. */
 const unmarkable = {
-  text: /\s/,
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: white space to Python
+  text: /[\s\x1c-\x1f\x85]/,
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what JSON escapes
-  json: /[\s"\\\u0000-\u001f\u007f]/,
+  json: /[\s"\\\u0000-\u001f\u007f\u0085]/,
 } as const;
 
 interface Marking {

@@ -30,6 +30,17 @@ describe('a chat template', () => {
     ).toBe('U:a\nA:b\n');
   });
 
+  it('strips what Python takes for white space, or the characters that are named', () => {
+    const text = '\ufeff\x1f\x85 \n a b \u2003';
+    for (const strip of ['{{ x | trim }}', '{{ x.strip() }}'])
+      expect(JSON.stringify(render(strip, [], { x: text }))).toBe(JSON.stringify('\ufeff\x1f\x85 \n a b'));
+    expect(render('{{ x | trim }}', [], { x: text.slice(1) })).toBe('a b');
+    expect(render("[{{ x.strip('\n') }}][{{ x.lstrip('\n ') }}][{{ x.rstrip('b\n') }}]", [], { x: '\n a b\n\n' })).toBe(
+      '[ a b][a b\n\n][\n a ]',
+    );
+    expect(() => render('{{ m.strip() }}', [], { m: { strip: 'x' } })).toThrow();
+  });
+
   it('writes JSON as Python does', () => {
     const value = { é: ['"\u2028', 1e-7, 0.1, 1e21, true, null], empty: {}, n: -2 };
     expect(render('{{ x | tojson }}', [], { x: value })).toBe(

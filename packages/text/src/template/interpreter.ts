@@ -6,6 +6,7 @@
  */
 import { type Environment, jinja, type Node, type RuntimeValue } from './jinja-library.js';
 import { type PythonJsonOptions, type PythonValue, pythonJson } from './python-json.js';
+import { pythonStrip, type StripOptions } from './python-strip.js';
 
 /** Evaluated nodes of one rendering, some 5 s of work: a chat of 2,000 turns through Qwen3's template stays below. */
 const maximumSteps = 2_000_000;
@@ -68,7 +69,10 @@ class BoundedInterpreter extends jinja.Interpreter {
     if (this.#steps > maximumSteps) throw new TemplateLimitError(`more than ${maximumSteps} steps`);
     if (node === loopRound) this.#steps += stepsOfRound;
     if (node?.type === evaluated) return node.value as RuntimeValue; // true: `evaluatedNode` made it
-    const value = this.#toJson(node, environment) ?? super.evaluate(this.#strict(node, environment), environment);
+    const value =
+      this.#toJson(node, environment) ??
+      this.#strip(node, environment) ??
+      super.evaluate(this.#strict(node, environment), environment);
     if (value?.type === 'StringValue') {
       // Counts every string made, so that doubling a string in a loop ends here and not in memory.
       this.#characters += String(value.value).length;
@@ -105,6 +109,20 @@ class BoundedInterpreter extends jinja.Interpreter {
     return node;
   }
 
+  /** `x | trim` and `x.strip(...)`: the library takes JavaScript's white space away, whichever characters are named. */
+  #strip(node: Node | undefined, environment: Environment): RuntimeValue | undefined {
+    const call = stripCall(node);
+    if (call === undefined) return undefined;
+    const operand = this.evaluate(call.operand, environment);
+    if (operand.type !== 'StringValue') {
+      return super.evaluate(this.#strict(call.on(evaluatedNode(operand)), environment), environment);
+    }
+    const given = call.characters === undefined ? undefined : this.evaluate(call.characters, environment);
+    const characters = given?.type === 'StringValue' ? String(given.value) : undefined;
+    const text = pythonStrip(String(operand.value), { characters, side: call.side });
+    return new jinja.Environment().set('text', text);
+  }
+
   /** `x | tojson(...)` by our own writer: the library prints numbers and sorted keys as JavaScript does. */
   #toJson(node: Node | undefined, environment: Environment): RuntimeValue | undefined {
     if (node?.type !== 'FilterExpression' || node.operand === undefined) return undefined;
@@ -129,6 +147,39 @@ class BoundedInterpreter extends jinja.Interpreter {
     const text = pythonJson(unwrap(this.evaluate(node.operand, environment)), options);
     return new jinja.Environment().set('text', text);
   }
+}
+
+interface StripCall {
+  readonly operand: Node;
+  /** The characters to take away, where some are named. */
+  readonly characters: Node | undefined;
+  readonly side: StripOptions['side'];
+  /** The same node with another operand. */
+  readonly on: (operand: Node) => Node;
+}
+
+const strips: Readonly<Record<string, StripOptions['side']>> = { strip: 'both', lstrip: 'left', rstrip: 'right' };
+
+/** `x | trim`, or a call of `x.strip` and its like. */
+function stripCall(node: Node | undefined): StripCall | undefined {
+  if (node?.type === 'FilterExpression' && node.operand !== undefined) {
+    const { filter } = node;
+    const name = filter?.type === 'CallExpression' ? filter.callee?.value : filter?.value;
+    if (name !== 'trim') return undefined;
+    const [characters] = filter?.args ?? [];
+    return { operand: node.operand, characters, side: 'both', on: (operand) => ({ ...node, operand }) };
+  }
+  if (node?.type !== 'CallExpression' || node.callee?.type !== 'MemberExpression') return undefined;
+  const { callee } = node;
+  const side = callee.computed === true ? undefined : strips[String(callee.property?.value)];
+  if (side === undefined || callee.object === undefined) return undefined;
+  const [characters] = node.args ?? [];
+  return {
+    operand: callee.object,
+    characters,
+    side,
+    on: (object) => ({ ...node, callee: { ...callee, object } }),
+  };
 }
 
 export interface RunTemplateOptions {

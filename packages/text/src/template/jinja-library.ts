@@ -17,6 +17,8 @@ export interface Node {
   readonly args?: readonly Node[];
   readonly key?: Node;
   readonly object?: Node;
+  readonly property?: Node;
+  readonly computed?: boolean;
   readonly left?: Node;
   readonly right?: Node;
   readonly operator?: { readonly value?: unknown };

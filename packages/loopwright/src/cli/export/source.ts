@@ -1,14 +1,11 @@
 /** What is to be exported: a saved version, an adapter or a model by path, or a base model by its name. */
-import { access } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { adapterBaseModel } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { SavedVersion } from '@loopwright/server';
 import { dataDirsIn, loadServer } from '../../embedded.js';
-import { HubCache } from '../../hub/hub-cache.js';
-import { parseHubName } from '../../hub/hub-name.js';
-import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
+import { isThere, modelPath } from '../model-path.js';
 
 export interface ExportSource extends AsyncDisposable {
   /** Path of the whole model: the one that is exported, or the one that the adapter stands on. */
@@ -55,6 +52,8 @@ export async function findSource(text: string, options: FindSourceOptions): Prom
   }
 }
 
+const adapterRemedy = 'an adapter whose base lies elsewhere takes --base';
+
 /** An adapter or a whole model by its path, or a model by its name. */
 async function pathSource(
   text: string,
@@ -62,7 +61,7 @@ async function pathSource(
 ): Promise<Omit<ExportSource, typeof Symbol.asyncDispose>> {
   const directory = resolve(text);
   if (!(await isThere(join(directory, 'adapter_config.json'))))
-    return { base: await modelPath(text, options.context), baseName: text, isTuned: false };
+    return { base: await modelPath(text, options.context, adapterRemedy), baseName: text, isTuned: false };
   const baseName = (await givenBase(options)) ?? (await adapterBaseModel(directory));
   if (baseName === undefined) {
     throw complaint({
@@ -85,23 +84,7 @@ function basePath(
   baseName: string,
   { format, context }: Pick<FindSourceOptions, 'format' | 'context'>,
 ): string | Promise<string> {
-  return format === 'peft' ? baseName : modelPath(baseName, context);
-}
-
-/** The path of a model by its path or name, as `baseModel` takes it. */
-async function modelPath(text: string, { settings }: CommandContext): Promise<string> {
-  if (await isThere(resolve(text))) return resolve(text);
-  const installed = await installedModels({ folders: settings.modelFolders });
-  const cache = new HubCache(settings.hub.cacheDirectory);
-  const found = installed.find(({ id }) => id === text) ?? (await cache.find(text));
-  if (found !== undefined) return found.directory;
-  throw complaint({
-    code: 'unknown_model',
-    field: 'model',
-    expected: `a path, or one of ${installed.map(({ id }) => id).join(', ')}`,
-    got: JSON.stringify(text.slice(0, 200)),
-    remedy: `${parseHubName(text) === undefined ? 'see loopwright models' : `run \`loopwright models pull ${text}\``}; an adapter whose base lies elsewhere takes --base`,
-  });
+  return format === 'peft' ? baseName : modelPath(baseName, context, adapterRemedy);
 }
 
 /** A saved version by its ARN, from the data directory of the home folder that has it. */
@@ -152,11 +135,4 @@ async function savedVersion(arn: string, { dataDir, context }: FindSourceOptions
     got: `none of this name in ${directories.length === 0 ? home : directories.join(', ')}`,
     remedy: 'see loopwright models --saved',
   });
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

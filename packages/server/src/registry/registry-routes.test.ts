@@ -66,9 +66,11 @@ describe('what is said of a version', () => {
     for (const [change, field] of [
       [{ approval: { status: 'approved' } }, 'body.approval.status'],
       [{ metrics: { 'eval/x': { value: 'high' } } }, 'body.metrics.eval/x.value'],
-      [{ metrics: { 'eval x': { value: 1 } } }, 'body.metrics name'],
+      [{ metrics: { 'eval x': { value: 1 } } }, 'body.metrics key'],
       [{ tags: { a: 'line\nbreak' } }, 'body.tags.a'],
       [{ approved: true }, 'body.approved'],
+      [JSON.parse('{"tags": {"__proto__": "x"}}'), 'body.tags'],
+      [{ tags: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`t${i}`, null])) }, 'body.tags'],
       [{ description: 'kept?', tags: many }, 'tags'],
       [{ description: 'kept?', expiresAtMs: 1 }, 'expiresAtMs'],
     ] as const) {

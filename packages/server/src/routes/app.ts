@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { WireName } from '@loopwright/wires';
-import { decodeUsageQuery, usagePath } from '@loopwright/wires/loopwright';
-import { encodeModel, encodeOpenAIError, isOpenAIPath, openaiPaths } from '@loopwright/wires/openai';
+import { healthPath, modelsPath, openApiPath, tracePath, usagePath } from '@loopwright/wires/loopwright';
+import { decodeUsageQuery, openApiDocument } from '@loopwright/wires/loopwright/server';
+import { encodeModel, encodeOpenAIError, isOpenAIPath } from '@loopwright/wires/openai';
 import { encodeError, headers, type Plane } from '@loopwright/wires/sagemaker';
 import { encodeError as encodeTinkerError } from '@loopwright/wires/tinker';
 import { type Context, Hono } from 'hono';
@@ -92,11 +93,11 @@ export function createApp(options: AppOptions): App {
   });
 
   app.use(async (c, next) => {
-    if (c.req.path !== '/health' && c.req.path !== downloadPath) await authorizer.check(signed(c));
+    if (c.req.path !== healthPath && c.req.path !== downloadPath) await authorizer.check(signed(c));
     await next();
   });
 
-  app.get('/health', async (c) => {
+  app.get(healthPath, async (c) => {
     const base = { status: 'ok', version, uptimeSeconds: Math.round((Date.now() - startedAtMs) / 1000) };
     try {
       await authorizer.check(signed(c));
@@ -117,7 +118,7 @@ export function createApp(options: AppOptions): App {
   });
 
   // Cards of the base models, in a word of ours; and all that answers, as OpenAI's clients read it.
-  app.get(openaiPaths.models, async (c) => {
+  app.get(modelsPath, async (c) => {
     const cards = await Promise.all(
       (await models.list()).map(async ({ id }) => {
         try {
@@ -134,7 +135,10 @@ export function createApp(options: AppOptions): App {
 
   app.get(usagePath, async (c) => c.json({ usage: await service.usageSummary(decodeUsageQuery(c.req.query())) }));
 
-  app.get('/v1/sessions/:name/trace', async (c) => c.json({ operations: await service.trace(c.req.param('name')) }));
+  app.get(tracePath, async (c) => c.json({ operations: await service.trace(c.req.param('name')) }));
+
+  const document = openApiDocument({ version });
+  app.get(openApiPath, (c) => c.json(document));
 
   if (wires.includes('sagemaker')) {
     controlPlane(app, options);

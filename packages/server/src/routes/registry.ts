@@ -2,16 +2,18 @@
 import { Readable } from 'node:stream';
 import { complaint, type RegisteredVersion, type VersionId } from '@loopwright/protocol';
 import {
-  decodeGroupChange,
-  decodePart,
-  decodeVersionChange,
-  decodeVersionQuery,
   type GroupList,
   registryPaths,
   type VersionDetail,
   type VersionPage,
   type VersionQuery,
 } from '@loopwright/wires/loopwright';
+import {
+  decodeGroupChange,
+  decodePart,
+  decodeVersionChange,
+  decodeVersionQuery,
+} from '@loopwright/wires/loopwright/server';
 import { groupNameOf } from '@loopwright/wires/sagemaker';
 import type { Context } from 'hono';
 import type { BlobStore } from '../blobs/blob-store.js';
@@ -103,7 +105,7 @@ export function registryRoutes(app: App, { registry, blobs, workspaceId }: Regis
 
   app.get(registryPaths.archive, async (c) => {
     const version = await available(idOf(c));
-    const files = outgoingFiles(await registry.files(workspaceId, version.id), decodePart(c.req.query('part')));
+    const files = outgoingFiles(await registry.files(workspaceId, version.id), decodePart(c.req.query()));
     const texts = { 'README.md': modelCard(version) };
     const { stream, sizeBytes } = await openArchive({
       ...{ blobs, workspaceId, files, texts },

@@ -8,10 +8,6 @@ export type {
   VersionQuery,
 } from './registry.js';
 export {
-  decodeGroupChange,
-  decodePart,
-  decodeVersionChange,
-  decodeVersionQuery,
   encodeVersionQuery,
   groupPath,
   registryPaths,
@@ -19,5 +15,6 @@ export {
   versionParts,
   versionPath,
 } from './registry.js';
+export { healthPath, modelsPath, openApiPath, tracePath } from './routes.js';
 export type { UsageLine, UsageQuery } from './usage.js';
-export { decodeUsage, decodeUsageQuery, encodeUsageQuery, usagePath } from './usage.js';
+export { decodeUsage, encodeUsageQuery, usagePath } from './usage.js';

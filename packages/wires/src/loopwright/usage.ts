@@ -1,6 +1,6 @@
 /** What was used, summed up: our own route, beside those of the published APIs. */
-import { complaint, LoopwrightError, type TokenUsage, type UsageGrouping, usageGroupings } from '@loopwright/protocol';
-import { arrayAt, describeValue, integerAt, objectAt, stringAt } from '../checks.js';
+import { LoopwrightError, type TokenUsage, type UsageGrouping } from '@loopwright/protocol';
+import { arrayAt, integerAt, objectAt, stringAt } from '../checks.js';
 
 export const usagePath = '/v1/usage';
 
@@ -30,24 +30,6 @@ export function encodeUsageQuery({ by, fromMs, toMs }: UsageQuery): string {
   if (fromMs !== undefined) query.set('from', String(fromMs));
   if (toMs !== undefined) query.set('to', String(toMs));
   return query.toString();
-}
-
-/** @throws `invalid_argument` naming the parameter */
-export function decodeUsageQuery(query: Readonly<Record<string, string>>): UsageQuery {
-  const { by = 'session', from, to, ...others } = query;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    throw complaint({ field: 'query', expected: 'by, from and to alone', got: 'an unknown parameter' });
-  const grouping = usageGroupings.find((name) => name === by);
-  if (grouping === undefined)
-    throw complaint({ field: 'by', expected: `one of ${usageGroupings.join(', ')}`, got: describeValue(by) });
-  const timeAt = (text: string, field: string) =>
-    integerAt(/^\d{1,16}$/.test(text) ? Number(text) : text, field, { min: 0, max: Number.MAX_SAFE_INTEGER });
-  return {
-    by: grouping,
-    ...(from === undefined ? {} : { fromMs: timeAt(from, 'from') }),
-    ...(to === undefined ? {} : { toMs: timeAt(to, 'to') }),
-  };
 }
 
 /** @throws `connection_lost` for what no server of ours would say */

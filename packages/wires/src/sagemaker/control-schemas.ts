@@ -1,13 +1,7 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
-import {
-  approvalStatuses,
-  complaint,
-  type LoopwrightError,
-  sessionStatuses,
-  targetModules,
-} from '@loopwright/protocol';
+import { approvalStatuses, sessionStatuses, targetModules } from '@loopwright/protocol';
 import * as z from 'zod';
-import { describeValue, showKey } from '../checks.js';
+import { schemaRefusal } from '../schema-refusal.js';
 import type { ControlAction } from './routes.js';
 import { seedRange } from './sampling-operation.js';
 
@@ -167,55 +161,6 @@ export const controlSchemas = {
 /** The request of an action after the checks: extensions included, defaults not filled in. */
 export type ControlRequest<A extends ControlAction> = z.output<(typeof controlSchemas)[A]>;
 
-function pathOf(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === 'number') return `${text}[${key}]`;
-    return text === '' ? showKey(String(key)) : `${text}.${showKey(String(key))}`;
-  }, '');
-}
-
-/** What the schema wanted, in the words of our other refusals. */
-function expectedBy(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case 'invalid_type':
-      return issue.expected === 'int' ? 'an integer' : `a value of type ${issue.expected}`;
-    case 'too_big':
-      return `${sizeOf(issue.origin)} at most ${issue.maximum}`;
-    case 'too_small':
-      return `${sizeOf(issue.origin)} at least ${issue.minimum}`;
-    case 'invalid_format':
-      return `a string matching ${issue.pattern ?? issue.format}`;
-    case 'invalid_value':
-      return `one of ${issue.values.map(String).join(', ')}`;
-    case 'unrecognized_keys':
-      return 'no such key';
-    default:
-      return 'a value in one of the forms of the published API';
-  }
-}
-
-function sizeOf(origin: string): string {
-  if (origin === 'string') return 'a length of';
-  return origin === 'array' ? 'a number of entries of' : 'a number of';
-}
-
-function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined),
-    body,
-  );
-}
-
-function refusal(issue: z.core.$ZodIssue, body: unknown): LoopwrightError {
-  const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-  const path = [...issue.path, ...unknown];
-  return complaint({
-    field: pathOf(path) || 'body',
-    expected: expectedBy(issue),
-    got: describeValue(valueAt(body, path)),
-  });
-}
-
 /**
  * Checks the request of an action.
  *
@@ -223,11 +168,6 @@ function refusal(issue: z.core.$ZodIssue, body: unknown): LoopwrightError {
  */
 export function decodeControlRequest<A extends ControlAction>(action: A, body: unknown): ControlRequest<A> {
   const checked = controlSchemas[action].safeParse(body ?? {});
-  if (!checked.success) {
-    const issue = checked.error.issues[0];
-    throw issue === undefined
-      ? complaint({ field: 'body', expected: `a request of ${action}`, got: describeValue(body) })
-      : refusal(issue, body);
-  }
+  if (!checked.success) throw schemaRefusal(checked.error, body);
   return checked.data as ControlRequest<A>; // true: the output of the schema picked by the same action
 }

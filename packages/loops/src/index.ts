@@ -64,6 +64,8 @@ export type { MathAnswerOptions, MathEquality } from './graders/math.js';
 export { mathAnswer, sameMath } from './graders/math.js';
 export type { NumericAnswerOptions } from './graders/numeric.js';
 export { numericAnswer } from './graders/numeric.js';
+export type { UnitTests, UnitTestsOptions } from './graders/unit-tests.js';
+export { unitTests } from './graders/unit-tests.js';
 export type { DistillationOptions, StudentSample } from './losses/distillation.js';
 export { distillationData } from './losses/distillation.js';
 export type { DpoOptions, IpoOptions } from './losses/dpo.js';
@@ -89,6 +91,7 @@ export { recordedDatums, recordedSequences } from './recording/recorded-datums.j
 export type { Fetch, RecordedTurn } from './recording/turn-recorder.js';
 export { TurnRecorder } from './recording/turn-recorder.js';
 export { stepLine } from './reporting/step-text.js';
+export { equalValues } from './sandbox/equal-values.js';
 export type {
   CallResult,
   ProgramError,

@@ -12,7 +12,7 @@ export interface ChildCommand {
   readonly nodeFlags: readonly string[];
   /** CPU time after which the system ends it, should this process be gone. */
   readonly cpuSeconds: number;
-  /** Bytes of a line, and of each output stream, that are taken from it. */
+  /** Bytes that are taken from it: of an answer, and 16 times as many of all; and of each output stream. */
   readonly lineBytes: number;
   readonly outputBytes: number;
 }
@@ -35,6 +35,7 @@ export class SandboxChild {
   readonly #limits: Pick<ChildCommand, 'lineBytes' | 'outputBytes'>;
   #parts: Buffer[] = [];
   #partBytes = 0;
+  #answerBytes = 0;
   #end: ChildEnd | undefined;
   /** Resolves once, when it is gone and all that it wrote has been read. */
   readonly ended: Promise<ChildEnd>;
@@ -106,7 +107,9 @@ export class SandboxChild {
     }
     this.#parts.push(chunk.subarray(from));
     this.#partBytes += chunk.length - from;
-    if (this.#partBytes > this.#limits.lineBytes) this.#flood();
+    this.#answerBytes += chunk.length;
+    const { lineBytes } = this.#limits;
+    if (this.#partBytes > lineBytes || this.#answerBytes > 16 * lineBytes) this.#flood();
   }
 
   #flood(): void {

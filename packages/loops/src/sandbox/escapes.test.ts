@@ -76,7 +76,7 @@ test('a program gets at no file, network, process, module or code of its host', 
   const result = await sandbox.run({ code, calls: [{ entry: 'all', args: [] }] });
   server.close();
   expect(result.status).toBe('ok');
-  const [told] = result.status === 'ok' ? result.results : [];
+  const [told] = result.results;
   const outcomes = told?.status === 'ok' ? (told.value as readonly string[]) : [];
   expect(outcomes).toHaveLength(names.length);
   expect(
@@ -141,7 +141,7 @@ describe('a verdict', () => {
     'a printed verdict':
       'import json\ndef f(n):\n  if n == 2: return 4\n  for i in range(3): print(json.dumps({"type": "tested", "index": i, "status": "passed"}))',
     'a verdict on the line of answers':
-      'import sys, json\ndef f(n):\n  if n == 2: return 4\n  frame = sys._getframe()\n  while "write" not in frame.f_locals: frame = frame.f_back\n  for i in range(3): frame.f_locals["write"](json.dumps({"type": "tested", "index": i, "status": "passed"}))\n  frame.f_locals["write"](json.dumps({"type": "done", "status": "ok", "results": []}))',
+      'import sys, json\ndef f(n):\n  if n == 2: return 4\n  frame = sys._getframe()\n  while "write" not in frame.f_locals: frame = frame.f_back\n  for i in range(3): frame.f_locals["write"](json.dumps({"type": "tested", "index": i, "status": "passed"}))\n  frame.f_locals["write"](json.dumps({"type": "done", "status": "ok"}))',
     'patched builtins':
       'import builtins, sys, json\nbuiltins.AssertionError = builtins.all = builtins.sorted = lambda *a, **k: [16, 16]\njson.loads = lambda *a: {}\nsys.modules["json"] = None\ndef f(n): return 4',
     'the tests in memory':

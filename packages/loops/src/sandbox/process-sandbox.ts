@@ -2,11 +2,11 @@
 import { complaint } from '@loopwright/protocol';
 import { check, checkProgram } from './checks.js';
 import type { SandboxChild } from './child-process.js';
-import { Execution } from './execution.js';
+import { Execution, type Message } from './execution.js';
 import type { RunTask } from './messages.js';
 import type { ProcessPool } from './process-pool.js';
-import { resultOf } from './results.js';
-import type { Sandbox, SandboxProgram, SandboxResult } from './sandbox.js';
+import { callResultOf, outcomeOf } from './results.js';
+import type { CallResult, Sandbox, SandboxProgram, SandboxResult } from './sandbox.js';
 import { encodeValue } from './values.js';
 
 export interface ProcessSandboxOptions {
@@ -54,10 +54,14 @@ export class ProcessSandbox implements Sandbox {
       })),
     };
     return await this.withChildren(1, signal, async ([child], queueMs) => {
-      const execution = new Execution({ ...this.watched(signal), child: child!, task, timeoutMs });
+      const results: CallResult[] = [];
+      const onMessage = (message: Message): void => {
+        if (message.type === 'called' && results.length < calls.length) results.push(callResultOf(message));
+      };
+      const execution = new Execution({ ...this.watched(signal), child: child!, task, timeoutMs, onMessage });
       const ending = await execution.ending;
-      const output = { ...child!.output(), durationMs: execution.durationMs, queueMs };
-      return { ...output, ...resultOf(ending, calls.length, child!.output().stderr) };
+      const output = { ...child!.output(), results, durationMs: execution.durationMs, queueMs };
+      return { ...output, ...outcomeOf(ending, results.length === calls.length, output.stderr) };
     });
   }
 

@@ -4,7 +4,7 @@ import { check, checkName, checkProgram, checkText } from './checks.js';
 import type { SandboxChild } from './child-process.js';
 import { type Ending, Execution, type Message } from './execution.js';
 import { base64Files, ProcessSandbox } from './process-sandbox.js';
-import { errorOf, resultOf } from './results.js';
+import { errorOf, outcomeOf } from './results.js';
 import type { ProgramError, TestedProgram, TestedResult, TestingSandbox, TestResult } from './sandbox.js';
 
 export class PythonProcesses extends ProcessSandbox implements TestingSandbox {
@@ -24,7 +24,7 @@ export class PythonProcesses extends ProcessSandbox implements TestingSandbox {
     return await this.withChildren(2, program.signal, async ([tested, judge], queueMs) => {
       const { serving, results, ending } = await this.#judge(program, tested!, judge!);
       const output = { ...tested!.output(), durationMs: serving.durationMs, queueMs };
-      const outcome = resultOf(ending, 0, output.stderr);
+      const outcome = outcomeOf(ending, true, output.stderr);
       const unreached: ProgramError =
         outcome.status === 'error' ? outcome.error : { type: outcome.status, message: 'not reached' };
       return {
@@ -87,7 +87,7 @@ export class PythonProcesses extends ProcessSandbox implements TestingSandbox {
     const judged = await judging.ending;
     if (judged.type === 'answered' && judged.message.type === 'unfit') throw unfit(judged.message);
     if (judged.type === 'answered')
-      return { serving, results, ending: { type: 'answered', message: { type: 'done', status: 'ok', results: [] } } };
+      return { serving, results, ending: { type: 'answered', message: { type: 'done', status: 'ok' } } };
     if (ending.type === 'stopped' || (ending.type === 'timeout' && !wasAsked)) throw unfit(undefined);
     return { serving, results, ending };
   }

@@ -9,8 +9,8 @@ type Outcome = SandboxResult extends infer R ? (R extends SandboxResult ? Omit<R
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** The outcome of a program of which `calls` results were asked. */
-export function resultOf(ending: Ending, calls: number, stderr: string): Outcome {
+/** The outcome of a program; `isComplete` tells whether all that it was asked for is there. */
+export function outcomeOf(ending: Ending, isComplete: boolean, stderr: string): Outcome {
   switch (ending.type) {
     case 'timeout':
     case 'out_of_memory':
@@ -20,11 +20,10 @@ export function resultOf(ending: Ending, calls: number, stderr: string): Outcome
     case 'ended':
       return outcomeOfDeath(ending.end, stderr);
     case 'answered': {
-      const { status, error, results } = ending.message;
+      const { status, error } = ending.message;
       if (status === 'out_of_memory') return { status };
       if (status === 'error') return { status, error: errorOf(error) };
-      if (status === 'ok' && Array.isArray(results) && results.length === calls)
-        return { status, results: results.map(callResultOf) };
+      if (status === 'ok' && isComplete) return { status };
       return { status: 'killed', reason: 'an answer that is none' };
     }
   }
@@ -50,7 +49,7 @@ export function errorOf(error: unknown): ProgramError {
   return { type: typeof type === 'string' ? type : 'Error', message: typeof message === 'string' ? message : '' };
 }
 
-function callResultOf(result: unknown): CallResult {
+export function callResultOf(result: unknown): CallResult {
   if (isObject(result) && 'value' in result) {
     try {
       return { status: 'ok', value: decodeValue(result.value) };

@@ -40,6 +40,8 @@ export interface SandboxOutput {
   readonly stderr: string;
   /** Whether more was printed than is here. */
   readonly isCut: boolean;
+  /** Of the calls that were answered, in order: of all when the status is `ok`, else of those before the end. */
+  readonly results: readonly CallResult[];
   /** From the program's start to its end, without the wait for a place. */
   readonly durationMs: number;
   /** The wait for a place. */
@@ -92,7 +94,7 @@ export type TestResult =
   /** Raised, or never reached because the program ended before. */
   | { readonly status: 'failed'; readonly error: ProgramError };
 
-export type TestedResult = SandboxOutput & {
+export type TestedResult = Omit<SandboxOutput, 'results'> & {
   /** How the program ended; `ok` also where tests failed. */
   readonly status: SandboxResult['status'];
   /** Of each statement, in order. */

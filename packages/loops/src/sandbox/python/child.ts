@@ -75,7 +75,7 @@ function uncaught(error: unknown, task: Task): object {
   const [name, message] = [String(about.name ?? 'Error'), String(about.message ?? '')];
   if (typeof about.status === 'number') {
     // os._exit
-    if (about.status === 0 && task.type === 'run' && task.calls.length === 0) return { status: 'ok', results: [] };
+    if (about.status === 0 && task.type === 'run' && task.calls.length === 0) return { status: 'ok' };
     return { status: 'error', error: { type: 'SystemExit', message: `exit code ${about.status}` } };
   }
   if (name === 'RangeError') return { status: 'error', error: { type: 'RecursionError', message } };

@@ -123,7 +123,7 @@ test('unit tests by statements count what passed, and want a sandbox that runs t
   expect(await graded(sandbox, suite)).toMatchObject({ reward: 0 });
   expect(await graded(sandbox, suite, { score: 'share' })).toMatchObject({ reward: 0.5 });
   const { language, run, close } = sandbox;
-  const plain = { language, run, close, [Symbol.asyncDispose]: close };
+  const plain: Sandbox = { language, run, close, [Symbol.asyncDispose]: close };
   expect(await graded(plain, suite)).toMatchObject({ status: 'grader_error', error: { code: 'invalid_argument' } });
 });
 

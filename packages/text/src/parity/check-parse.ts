@@ -1,5 +1,6 @@
 /** Whether a turn, read back, is the message that it was rendered from. */
 import type { RenderedMessages, Renderer, TurnSpan } from '../renderers/renderer.js';
+import { parseExactJson } from '../template/exact-json.js';
 import { type Difference, textDifference } from './difference.js';
 import { different, notComparable, noted, type Outcome, same } from './finding.js';
 import type { ParityCase } from './parity-case.js';
@@ -30,7 +31,7 @@ export function checkParse(
       readonly function?: { readonly name?: unknown; readonly arguments?: unknown };
     }; // calls of the suite, or of the parser
     const { name, arguments: args } = inner ?? {};
-    return JSON.stringify([name, typeof args === 'string' ? JSON.parse(args) : args]);
+    return JSON.stringify([name, typeof args === 'string' ? parseExactJson(args) : args]);
   };
   const called = textDifference(calls.map(callText).join('\n'), read.map(callText).join('\n'));
   const isFirst = read.length === 1 && calls.length > 1 && callText(calls[0]) === callText(read[0]);

@@ -1,5 +1,6 @@
 /** A chat to compare two renderings by, and the file in which renderings of others come. */
 import { complaint } from '@loopwright/protocol';
+import { parseExactJson } from '../template/exact-json.js';
 import type { ChatMessage } from '../template/messages.js';
 
 /** What is rendered; `kwargs` are `add_generation_prompt`, `continue_final_message` and variables of the template, as transformers takes them. */
@@ -36,7 +37,7 @@ export interface ReferenceFile {
 export function readReferenceFile(json: string): ReferenceFile {
   let file: unknown;
   try {
-    file = JSON.parse(json.replace(/^\ufeff/, ''));
+    file = parseExactJson(json.replace(/^\ufeff/, ''));
   } catch (cause) {
     throw complaint({ field: 'reference', expected: 'JSON', got: 'text that is none', cause });
   }

@@ -1,4 +1,6 @@
 /** A Python program that renders the chats of a check by transformers. */
+import { printExactJson } from '../template/exact-json.js';
+import { jsonValue } from '../template/messages.js';
 import type { ParityCase } from './parity-case.js';
 
 /**
@@ -15,7 +17,7 @@ model = ${pythonText(model)}
 templates = transformers.AutoTokenizer.from_pretrained(model)
 # The file itself: some classes of transformers split words otherwise than it says.
 tokenizer = tokenizers.Tokenizer.from_file(os.path.join(model, "tokenizer.json"))
-cases = json.loads(${pythonText(JSON.stringify(rows))})
+cases = json.loads(${pythonText(printExactJson(jsonValue(rows, 'cases')))})
 now = datetime.datetime.now().replace(microsecond=0)
 for row in cases:
     try:

@@ -1,4 +1,5 @@
 /** The chats that a renderer is checked by: what templates and tokenizers are known to stumble over. */
+import { parseExactJson } from '../template/exact-json.js';
 import type { ChatMessage } from '../template/messages.js';
 import type { ParityCase } from './parity-case.js';
 
@@ -33,6 +34,11 @@ function calling(...calls: readonly (readonly [id: string, name: string, args: u
     tool_calls: calls.map(([id, name, args]) => ({ id, type: 'function', function: { name, arguments: args } })),
   });
 }
+
+/** Such as JavaScript would print otherwise than Python, and keys that it would put into another order. */
+const numbers = parseExactJson(
+  '{"a": 2.0, "z": -0.0, "big": 12345678901234567890, "e": 1e-07, "E": 1e+16, "10": 0.1, "9": [1, -1.0]}',
+);
 
 /** Ids of nine letters and digits are those that every template takes. */
 const [firstId, secondId] = ['callAAAA1', 'callAAAA2'];
@@ -109,6 +115,7 @@ export function paritySuite({ controlTexts, thinkingSwitch }: SuiteOptions): rea
       [question, calling([firstId, 'add', { z: 1.5, a: [], größe: 'ü "q" \\ \n', o: { n: null, t: true } }])],
       { tools },
     ),
+    row('numbers', [question, calling([firstId, 'add', numbers]), result('19'), assistant('Yes.')], { tools }),
     {
       ...row('control-text-tools', attackedTools(attack), { tools, ...begin }),
       calm: row('calm', attackedTools('x'), { tools, ...begin }),

@@ -6,6 +6,7 @@
  * equal, the stand-ins tell whose text is where. Between the texts of two messages the marks that end messages are looked for; there
  * nothing but the template has written.
  */
+import { JsonNumber, JsonObject } from '../template/exact-json.js';
 import type { ChatMessage } from '../template/messages.js';
 import type { RenderedChat } from '../tokenizer.js';
 import type { FamilyMarks } from './families.js';
@@ -145,10 +146,11 @@ function markCall(call: unknown, marking: Marking): unknown {
 function markValue(value: unknown, marking: Marking): unknown {
   if (typeof value === 'string') return markText(value, marking);
   if (Array.isArray(value)) return value.map((item: unknown) => markValue(item, marking));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, key === 'type' ? item : markValue(item, marking)]),
+  if (value instanceof JsonNumber || !isRecord(value)) return value;
+  const entries = (value instanceof JsonObject ? value.entries : Object.entries(value)).map(
+    ([key, item]) => [key, key === 'type' ? item : markValue(item, marking)] as const,
   );
+  return value instanceof JsonObject ? new JsonObject(entries as JsonObject['entries']) : Object.fromEntries(entries); // true: texts became texts
 }
 
 function markText(text: string, { standIn, spared, kind }: Marking): string {

@@ -1,10 +1,11 @@
 /** Messages in the one form that the templates of a family take: what clients send in several ways is rendered in one. */
+import { parseExactJson } from '../template/exact-json.js';
 import type { ChatMessage } from '../template/messages.js';
 import { hasDoubledKey } from '../turns/json-extent.js';
 import type { ChatFamily } from './families.js';
 
 /**
- * Arguments of calls become an object: given as one, as its JSON text, or as null, '' or nothing for no arguments. Text that is no object
+ * Arguments of calls become an object: given as one, as its JSON text (numbers and order of which stay as they are written), or as null, '' or nothing for no arguments. Text that is no object
  * stays as it is, so that a chat with a call that was cut can go on. Mistral's calls and results get ids of nine letters or digits.
  */
 export function prepareMessages(messages: readonly ChatMessage[], family: ChatFamily): readonly ChatMessage[] {
@@ -26,7 +27,7 @@ function argumentsOf(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value.trim() === '') return {};
   try {
-    const parsed: unknown = JSON.parse(value);
+    const parsed = parseExactJson(value);
     if (parsed === null) return {};
     return isRecord(parsed) && !hasDoubledKey(value) ? parsed : value;
   } catch {

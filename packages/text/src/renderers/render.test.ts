@@ -273,6 +273,29 @@ describe('tokens that were drawn', () => {
   });
 });
 
+describe('numbers and keys in the arguments of a call', () => {
+  const args = '{"a": 2.0, "b": [1e400, 12345678901234567890, -0.0, 1.50], "10": {"n": -0}, "9": 1E5}';
+  const written = {
+    'qwen2.5': `<tool_call>\n{"name": "add", "arguments": ${args}}\n</tool_call><|im_end|>`,
+    qwen3: `<think>\nHm.\n</think>\n\n<tool_call>\n{"name": "add", "arguments": ${args}}\n</tool_call><|im_end|>`,
+    llama3: `{"name": "add", "parameters": ${args}}<|eot_id|>`,
+    mistral: `[TOOL_CALLS][{"name": "add", "arguments": ${args}, "id": "abcdefghi"}]</s>`,
+    'gpt-oss': `<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.add<|channel|>commentary json<|message|>${args}<|call|>`,
+  } as const;
+  it.each(Object.entries(written))('stand in the next prompt of %s as the model wrote them', (family, text) => {
+    const renderer = rendererOf(family as ChatModelName); // true: a key of the table above
+    const drawn = renderer.tokenizer.encode(text, { parseSpecialTokens: true });
+    const { message, status } = renderer.parse(drawn, { tools });
+    expect(status).toBe('ok');
+    const next = { role: 'tool', content: '2', tool_call_id: message.tool_calls![0]!.id };
+    const prompt = renderer.render([question, message, next], { tools, addGenerationPrompt: true });
+    expect(prompt.text).toContain(text);
+    const { turns } = renderer.render([question, message, next], { tools, drawn: new Map([[1, drawn]]) });
+    expect(turns).toMatchObject([{ message: 1, asDrawn: true }]);
+    expect(renderer.prefixBreaks([question, message, next], { tools })).toEqual([]);
+  });
+});
+
 describe('a turn that was drawn and cut', () => {
   it.each(['chatml', 'qwen2.5', 'llama3', 'gemma3'] as const)(
     'is kept as it was drawn in %s, with the end that the template gives it',

@@ -13,6 +13,7 @@
  * If neither comes out equal, the chat is refused rather than rendered with a risk.
  */
 import { complaint } from '@loopwright/protocol';
+import { JsonNumber, JsonObject } from './exact-json.js';
 import type { JsonValue } from './messages.js';
 
 /** U+E000–U+F8FF. */
@@ -137,7 +138,8 @@ interface Marks {
 
 function markValue(value: JsonValue, marks: Marks): JsonValue {
   if (typeof value === 'string') return marks.content(value);
-  if (typeof value !== 'object' || value === null) return value;
+  if (typeof value !== 'object' || value === null || value instanceof JsonNumber) return value;
+  if (value instanceof JsonObject) return new JsonObject(markEntries(value.entries, marks, false));
   if (Array.isArray(value)) return (value as readonly JsonValue[]).map((item) => markValue(item, marks)); // true: an array
   return markRecord(value as Readonly<Record<string, JsonValue>>, marks, false); // true: all that is left
 }
@@ -147,11 +149,17 @@ function markRecord(
   marks: Marks,
   isMessage: boolean,
 ): Record<string, JsonValue> {
-  return Object.fromEntries(
-    Object.entries(record).map(([key, value]) => {
-      if (isMessage && key === 'role') return [key, value]; // checked to be a plain word
-      const deeper = key === 'type' ? { content: marks.other, other: marks.other } : marks;
-      return [marks.other(key), markValue(value, deeper)];
-    }),
-  );
+  return Object.fromEntries(markEntries(Object.entries(record), marks, isMessage));
+}
+
+function markEntries(
+  entries: JsonObject['entries'],
+  marks: Marks,
+  isMessage: boolean,
+): (readonly [string, JsonValue])[] {
+  return entries.map(([key, value]) => {
+    if (isMessage && key === 'role') return [key, value]; // checked to be a plain word
+    const deeper = key === 'type' ? { content: marks.other, other: marks.other } : marks;
+    return [marks.other(key), markValue(value, deeper)];
+  });
 }

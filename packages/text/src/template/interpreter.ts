@@ -7,6 +7,7 @@
 import { type Environment, jinja, type Node, type RuntimeValue } from './jinja-library.js';
 import { type PythonJsonOptions, type PythonValue, pythonJson } from './python-json.js';
 import { pythonStrip, type StripOptions } from './python-strip.js';
+import { runtimeValue } from './runtime-value.js';
 
 /** Evaluated nodes of one rendering, some 5 s of work: a chat of 2,000 turns through Qwen3's template stays below. */
 const maximumSteps = 2_000_000;
@@ -29,6 +30,7 @@ export function parseTemplate(source: string): Node {
 }
 
 function unwrap(value: RuntimeValue): PythonValue {
+  if (value.exact !== undefined) return { exact: value.exact };
   switch (value.type) {
     case 'FloatValue':
       return { float: Number(value.value) };
@@ -82,8 +84,9 @@ class BoundedInterpreter extends jinja.Interpreter {
   }
 
   /**
-   * Three things that the reference does and the library doesn't: an attribute of something undefined is an error, text
-   * plus a list or number is an error (the library prints the list), and a loop over something undefined is empty.
+   * Four things that the reference does and the library doesn't: an attribute of something undefined is an error, text
+   * plus a list or number is an error (the library prints the list), numbers joined to text are as they print (2.0, not 2), and a
+   * loop over something undefined is empty.
    * The operands are evaluated here, once, and handed on as finished values.
    */
   #strict(node: Node | undefined, environment: Environment): Node | undefined {
@@ -98,6 +101,14 @@ class BoundedInterpreter extends jinja.Interpreter {
         throw new Error(`${left.type} + ${right.type} can't be joined`);
       }
       return { ...node, left: evaluatedNode(left), right: evaluatedNode(right) };
+    }
+    if (node?.type === 'BinaryExpression' && node.operator?.value === '~') {
+      const asText = (operand: Node | undefined): Node => {
+        const value = this.evaluate(operand, environment);
+        const isNumber = value.type === 'FloatValue' || value.type === 'IntegerValue';
+        return evaluatedNode(isNumber ? runtimeValue(String(value)) : value);
+      };
+      return { ...node, left: asText(node.left), right: asText(node.right) };
     }
     if (node?.type === 'For' && node.iterable !== undefined) {
       const body = [loopRound, ...(node.body ?? [])];
@@ -203,7 +214,8 @@ export function runTemplate(program: Node, { variables, strftimeNow }: RunTempla
     strftime_now: strftimeNow,
     range: boundedRange,
   };
-  for (const [name, value] of Object.entries({ ...globals, ...variables })) environment.set(name, value);
+  for (const [name, value] of Object.entries({ ...globals, ...variables }))
+    environment.setVariable(name, runtimeValue(value));
   const text = String(new BoundedInterpreter(environment).run(program).value);
   if (text.length > maximumCharacters) throw new TemplateLimitError(`more than ${maximumCharacters} characters`);
   return text;

@@ -5,6 +5,8 @@ import * as library from '@huggingface/jinja';
 export interface RuntimeValue {
   readonly type: string;
   readonly value: unknown;
+  /** How a number was written, where the value can't tell. */
+  readonly exact?: string;
 }
 
 /** A node of a parsed template, as far as we look at it. */
@@ -30,6 +32,7 @@ export interface Node {
 export interface Environment {
   /** Declares a variable and returns its wrapped value. */
   set(name: string, value: unknown): RuntimeValue;
+  setVariable(name: string, value: RuntimeValue): RuntimeValue;
 }
 
 /** Walks the tree; every node goes through `evaluate`. */

@@ -1,6 +1,7 @@
 /** Messages of a chat, and the form in which templates expect them. */
 
 import { complaint } from '@loopwright/protocol';
+import { type ExactJson, JsonNumber, JsonObject } from './exact-json.js';
 
 /** A piece of a message's content; `{ type: 'text', text }` is the one that every template knows. */
 export interface ContentPart {
@@ -17,8 +18,8 @@ export interface ChatMessage {
   readonly [extra: string]: unknown;
 }
 
-/** JSON as plain data: what a template may be given. */
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+/** JSON as plain data, but for numbers and objects that such data can't hold: what a template may be given. */
+export type JsonValue = ExactJson;
 
 /** Nesting of messages, tools and template variables; real tool schemas stay below 20. */
 const maximumDepth = 64;
@@ -41,11 +42,13 @@ export function jsonValue(value: unknown, field: string, depth = 0): JsonValue {
   if (value === null || typeof value === 'boolean' || typeof value === 'number') return value;
   if (typeof value === 'string') return wellFormed(value);
   if (Array.isArray(value)) return value.map((item, i) => jsonValue(item, `${field}[${i}]`, depth + 1));
+  if (value instanceof JsonNumber) return value;
   if (typeof value === 'object') {
-    const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-    return Object.fromEntries(
-      entries.map(([key, item], i) => [wellFormed(key), jsonValue(item, `${field}.<key ${i}>`, depth + 1)]),
+    const isExact = value instanceof JsonObject;
+    const entries = (isExact ? value.entries : Object.entries(value)).flatMap(([key, item], i) =>
+      item === undefined ? [] : [[wellFormed(key), jsonValue(item, `${field}.<key ${i}>`, depth + 1)] as const],
     );
+    return isExact ? new JsonObject(entries) : Object.fromEntries(entries);
   }
   throw complaint({ field, expected: 'JSON data', got: typeof value });
 }

@@ -16,6 +16,8 @@ export type PythonValue =
   | boolean
   | string
   | { readonly float: number }
+  /** A number as it was written. */
+  | { readonly exact: string }
   | number
   | readonly PythonValue[]
   | ReadonlyMap<string, PythonValue>;
@@ -41,7 +43,7 @@ export function pythonFloat(value: number): string {
 }
 
 /** Whole numbers print as integers (JSON parsing can't tell 1.0 from 1) up to where JavaScript itself takes an exponent. */
-function pythonInteger(value: number): string {
+export function pythonInteger(value: number): string {
   return Math.abs(value) < 1e21 ? String(value) : pythonFloat(value);
 }
 
@@ -71,6 +73,7 @@ export function pythonJson(value: PythonValue, options: PythonJsonOptions = {}, 
   if (typeof value === 'number') return pythonInteger(value);
   if (typeof value === 'string') return quote(value, ensureAscii);
   if ('float' in value) return pythonFloat(value.float);
+  if ('exact' in value) return value.exact;
   const pad = typeof indent === 'number' ? ' '.repeat(indent) : indent;
   const block = (open: string, close: string, items: readonly string[]): string => {
     if (items.length === 0) return open + close;

@@ -56,8 +56,8 @@ export function hasDoubledKey(text: string): boolean {
   );
 }
 
-/** The parts of the inside of an object or array. */
-function splitAtCommas(body: string): string[] {
+/** The parts of the inside of an object or array that parses, white space included. */
+export function splitAtCommas(body: string): string[] {
   if (body.trim() === '') return [];
   const parts: string[] = [];
   let depth = 0;

@@ -1,13 +1,22 @@
 /** Files of saved versions for download: addresses that are signed and end, fetched without a key. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { complaint, type VersionId } from '@loopwright/protocol';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
+import { outgoingFiles } from '../registry/parts.js';
 import type { Registry } from '../registry/registry.js';
+import { openTar } from '../registry/tar.js';
+import type { Version } from '../registry/version.js';
 import { downloadPath } from './paths.js';
 
 /** How long an address is good for. */
 const lifetimeMs = 900_000;
+/** What a signed address names beside files: the whole, as one tar. No file can be called so. */
+const wholeArchive = '/archive.tar';
+/** An entry by which clients tell an archive that is whole. */
+const completeMark = 'checkpoint_complete';
+
 export interface DownloadsOptions {
   readonly registry: Registry;
   readonly blobs: BlobStore;
@@ -35,6 +44,12 @@ export class Downloads {
     return { urls: Object.fromEntries(urls), expiresAtMs };
   }
 
+  /** An address of the version as one tar: of an adapter its two files, else all. */
+  archive(version: VersionId, origin: string): { readonly url: string; readonly expiresAtMs: number } {
+    const expiresAtMs = this.#options.clock.now() + lifetimeMs;
+    return { url: this.#sign({ version, path: wholeArchive, expiresAtMs }, origin), expiresAtMs };
+  }
+
   #sign(file: SignedFile, origin: string): string {
     const url = new URL(downloadPath, origin);
     url.searchParams.set('version', file.version);
@@ -50,30 +65,51 @@ export class Downloads {
       .digest('hex');
   }
 
-  /** @throws `unauthenticated` for an address that was not signed here, or has ended; `unknown_version`, `not_found` */
-  async read(query: Readonly<Record<string, string>>): Promise<Uint8Array> {
+  /** @throws `unauthenticated` for an address that was not signed here, or has ended; `unknown_version`, `not_found`, `blob_damaged` */
+  async read(query: Readonly<Record<string, string>>): Promise<Download> {
+    const { version: id, path } = this.#checked(query);
+    const { registry, blobs, workspaceId } = this.#options;
+    const version = await registry.get(workspaceId, id);
+    if (path === wholeArchive) return this.#tar(version);
+    const file = (await registry.files(workspaceId, id)).find((one) => one.path === path);
+    if (file === undefined)
+      throw complaint({ code: 'not_found', field: 'path', expected: 'a file of the version', got: 'another' });
+    const stream = await blobs.read({ workspaceId, hash: file.hash });
+    // true: the same standard stream, whose types come from two places
+    const content = Readable.toWeb(stream) as unknown as ReadableStream<Uint8Array>;
+    return { stream: content, sizeBytes: file.sizeBytes, type: 'application/octet-stream' };
+  }
+
+  async #tar({ id, createdAtMs }: Version): Promise<Download> {
+    const { registry, blobs, workspaceId } = this.#options;
+    const all = await registry.files(workspaceId, id);
+    const files = outgoingFiles(all, all.some(({ path }) => path.startsWith('adapter_')) ? 'adapter' : 'all');
+    const tar = await openTar({ blobs, workspaceId, files, texts: { [completeMark]: '' }, atMs: createdAtMs });
+    return { ...tar, type: 'application/x-tar' };
+  }
+
+  #checked(query: Readonly<Record<string, string>>): SignedFile {
     const { version = '', path = '', expires = '', signature = '' } = query;
     const file = { version, path, expiresAtMs: Number(expires) };
     const expected = Buffer.from(this.#signature(file));
     const given = Buffer.from(signature);
     const isSigned = given.length === expected.length && timingSafeEqual(given, expected);
-    if (!isSigned || file.expiresAtMs < this.#options.clock.now()) {
-      throw complaint({
-        code: 'unauthenticated',
-        field: 'signature',
-        expected: 'an address that this server signed in the last quarter of an hour',
-        got: isSigned ? 'one that has ended' : 'another',
-        remedy: 'ask for the addresses again',
-      });
-    }
-    const { registry, blobs, workspaceId } = this.#options;
-    await registry.get(workspaceId, version);
-    const files = await registry.files(workspaceId, version);
-    const found = files.find((one) => one.path === path);
-    if (found === undefined)
-      throw complaint({ code: 'not_found', field: 'path', expected: 'a file of the version', got: 'another' });
-    return blobs.get({ workspaceId, hash: found.hash });
+    if (isSigned && file.expiresAtMs >= this.#options.clock.now()) return file;
+    throw complaint({
+      code: 'unauthenticated',
+      field: 'signature',
+      expected: 'an address that this server signed in the last quarter of an hour',
+      got: isSigned ? 'one that has ended' : 'another',
+      remedy: 'ask for the addresses again',
+    });
   }
+}
+
+export interface Download {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly sizeBytes: number;
+  /** Its media type. */
+  readonly type: string;
 }
 
 interface SignedFile {

@@ -72,14 +72,10 @@ export function managementRoutes(app: App, tinker: TinkerService): void {
     const { urls, expiresAtMs } = await downloads.files((await saves.resolve(pathAt(c))).id, originOf(c));
     return c.json({ urls, expires: new Date(expiresAtMs).toISOString() });
   });
+  // SDKs before 0.36 ask for one, the newer ones download file by file.
   app.get(`${checkpoint}/archive`, async (c) => {
-    await saves.resolve(pathAt(c));
-    throw complaint({
-      field: 'archive',
-      expected: 'nothing: this server packs no archives',
-      got: 'a request for one',
-      remedy: 'take a newer SDK (0.36 and later download file by file), or loopwright export',
-    });
+    const { url, expiresAtMs } = downloads.archive((await saves.resolve(pathAt(c))).id, originOf(c));
+    return c.body(null, 302, { location: url, expires: new Date(expiresAtMs).toUTCString() });
   });
 
   app.get(`${tinkerPrefix}/sessions`, async (c) => {

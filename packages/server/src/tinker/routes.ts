@@ -63,7 +63,7 @@ export function tinkerRoutes(app: App, tinker: TinkerService): void {
   samplingRoutes(app, tinker);
   managementRoutes(app, tinker);
   app.get(downloadPath, async (c) => {
-    const bytes = await tinker.downloads.read(c.req.query());
-    return c.body(new Uint8Array(bytes), 200, { 'content-type': 'application/octet-stream' });
+    const { stream, sizeBytes, type } = await tinker.downloads.read(c.req.query());
+    return c.body(stream, 200, { 'content-type': type, 'content-length': String(sizeBytes) });
   });
 }

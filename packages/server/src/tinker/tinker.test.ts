@@ -1,5 +1,6 @@
 /** The Tinker wire: models, futures, order, repetitions, samplers, names, ends. */
 import { LoopwrightError } from '@loopwright/protocol';
+import { unpackTar } from 'modern-tar';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.js';
 import { type Body, openTestServer, type TestServerOptions } from '../testing/test-server.js';
@@ -282,6 +283,26 @@ describe('what is saved under a name', () => {
     expect((await fetched(all[0]!)).status).toBe(200);
     all[0]!.searchParams.set('path', '../secret');
     expect((await fetched(all[0]!)).status).toBe(401);
+  });
+
+  it('can be downloaded as one tar by an address that is signed and ends', async () => {
+    const clock = new ManualClock();
+    const client = await opened({ clock });
+    const id = await client.model();
+    await client.result(await client.ok('save_weights_for_sampler', { model_id: id, seq_id: 1, path: 'x' }));
+    const at = `training_runs/${id}/checkpoints/sampler_weights`;
+    const answer = await client.server.raw(`/api/v1/${at}/x/archive`);
+    expect([answer.status, Date.parse(answer.headers.get('expires')!) - clock.now()]).toEqual([302, 900_000]);
+    const url = new URL(answer.headers.get('location')!);
+    const fetched = () => client.server.raw(`${url.pathname}${url.search}`);
+    const tar = await fetched();
+    const bytes = new Uint8Array(await tar.arrayBuffer());
+    expect(tar.headers.get('content-length')).toBe(String(bytes.length));
+    const names = (await unpackTar(bytes)).map(({ header }) => header.name);
+    expect(names).toEqual(['checkpoint_complete', 'adapter.json']);
+    expect((await client.server.raw(`/api/v1/${at}/y/archive`)).status).toBe(404);
+    clock.advance(900_001);
+    expect((await fetched()).status).toBe(401);
   });
 });
 

@@ -87,6 +87,11 @@ export function chatControlTokens(name: ChatModelName): readonly string[] {
   return families[name].specials;
 }
 
+/** Texts of its added tokens that aren't special, all of them marks of its template. */
+export function chatMarks(name: ChatModelName): readonly string[] {
+  return families[name].marks;
+}
+
 /** Tokens of SmolLM2's vocabulary that are kept: enough for merges to matter, and few enough to load at once. */
 const vocabularySize = 3000;
 /** Ids below are SmolLM2's own control tokens, in whose place those of the format are. */

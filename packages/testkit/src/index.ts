@@ -1,6 +1,6 @@
 /** Fixtures, tolerances and helpers. For tests only. */
 export type { ChatModelFiles, ChatModelName } from './chat-models.js';
-export { chatControlTokens, chatModelFiles, chatModels, writeChatModel } from './chat-models.js';
+export { chatControlTokens, chatMarks, chatModelFiles, chatModels, writeChatModel } from './chat-models.js';
 export type { CompareOptions } from './compare.js';
 export { expectClose, expectSameBits, norm } from './compare.js';
 export type { FakeEngineOptions } from './fake-engine.js';

@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
+import { chatModelFiles } from '@loopwright/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { loadTokenizerFromDirectory } from './node.js';
+import { rendererFor } from './renderers/renderer.js';
 import { loadTokenizer } from './tokenizer.js';
 
 const folder = fileURLToPath(new URL('../../testkit/fixtures/tokenizer/smollm2/', import.meta.url));
@@ -165,6 +167,41 @@ describe('the mask of the assistant', () => {
     );
     const { tokens, assistantMask } = own.encodeChat(chat, { turns: 'last' });
     expect(tokens.filter((_, i) => assistantMask[i])).toEqual([...encode('4'), end]);
+  });
+});
+
+describe('a chat with calls, to be learned', () => {
+  const qwen3 = loadTokenizer(chatModelFiles('qwen3'));
+  const call = '<tool_call>\n{"name": "add", "arguments": {"a": 2.0}}\n</tool_call>';
+  const tools = [{ type: 'function', function: { name: 'add', parameters: {} } }];
+  const learned = (message: Readonly<Record<string, unknown>>): string => {
+    const chat = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: '', ...message },
+    ];
+    const { tokens, assistantMask } = qwen3.encodeChat(chat, { tools });
+    return qwen3.decode(
+      tokens.filter((_, i) => assistantMask[i]),
+      { skipSpecialTokens: false },
+    );
+  };
+
+  it('has them as the template writes them, given as objects or as text', () => {
+    const thought = '<think>\n\n</think>\n\n';
+    for (const args of ['{"a": 2.0}', ' {"a":2.0}'])
+      expect(learned({ tool_calls: [{ type: 'function', function: { name: 'add', arguments: args } }] })).toBe(
+        `${thought}${call}<|im_end|>`,
+      );
+    expect(learned({ content: '<think>Hm.</think>2' })).toBe('<think>\nHm.\n</think>\n\n2<|im_end|>');
+  });
+
+  it('is refused where whole calls stand in its text: their marks would be learned as letters', () => {
+    expect(() => learned({ content: `Well. ${call}` })).toThrow(/messages\[1\]\.content: .*give calls as tool_calls/);
+    expect(learned({ content: 'It begins with <tool_call>.' })).toContain('It begins with <tool_call>.');
+    const { message } = rendererFor(qwen3).parse(qwen3.encode(`${call}<|im_end|>`, { parseSpecialTokens: true }), {
+      tools,
+    });
+    expect(learned(message)).toContain(call);
   });
 });
 

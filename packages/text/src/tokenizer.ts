@@ -7,7 +7,12 @@ import { ChatTemplate } from './template/chat-template.js';
 import { type MarkedText, type MarkTargets, renderMarked } from './template/content-marks.js';
 import { type ChatMessage, jsonValue, normalizeMessages, wellFormed } from './template/messages.js';
 import { bytesOfToken, joinByteTokens } from './token-bytes.js';
-import { readTokenizerFiles, type TokenizerFiles, type TokenizerSources } from './tokenizer-files.js';
+import {
+  type AddedTokenFile,
+  readTokenizerFiles,
+  type TokenizerFiles,
+  type TokenizerSources,
+} from './tokenizer-files.js';
 import { createLibraryTokenizer, type LibraryTokenizer } from './tokenizers-library.js';
 import { type TurnFormat, turnFormatOf } from './turns/turn-format.js';
 
@@ -67,13 +72,13 @@ export interface Tokenizer {
   readonly hasChatTemplate: boolean;
   /** Which marks the turns have that the model writes: for `turnParser`. */
   readonly turnFormat: TurnFormat;
-  /** The text of a control token; undefined for every other id. */
+  /** The text of a control token: a special one, or one that the chat template uses as a mark, such as `<tool_call>`. Undefined for every other id. */
   controlToken(id: number): string | undefined;
   /** The bytes that a token adds to a text, control tokens and parts of characters included; none for ids without a token. */
   tokenBytes(id: number): Uint8Array;
   /**
    * Ids of `text`; [] for ''. Lone surrogates count as U+FFFD, and bytes without a token are dropped, as in the
-   * reference. Control tokens are those marked special; others that were added to the vocabulary are always read.
+   * reference. Special tokens are read on request only; others that were added to the vocabulary are always read (not so in a chat: see `renderChat`).
    */
   encode(text: string, options?: EncodeOptions): number[];
   /**
@@ -85,7 +90,7 @@ export interface Tokenizer {
   streamDecoder(options?: DecodeOptions): StreamDecoder;
   /**
    * The chat as the model's template writes it, in tokens. What messages, tools and variables say never becomes a
-   * control token.
+   * control token, be it special or a mark of the template.
    * @throws `invalid_argument` without a template, or when the template refuses the messages
    */
   applyChatTemplate(messages: readonly ChatMessage[], options?: ChatTemplateOptions): number[];
@@ -134,8 +139,13 @@ class ModelTokenizer implements Tokenizer {
   readonly #files: TokenizerFiles;
   readonly #textById = new Map<number, string>();
   readonly #specialIds: ReadonlySet<number>;
+  /** Special tokens, and the marks of the template. */
+  readonly #controlTokens: ReadonlyMap<number, string>;
   readonly #withSpecials: Splitters;
   readonly #withoutSpecials: Splitters;
+  /** For text of a template, and for what stands in it as content. */
+  readonly #inTemplate: AddedTokenSplitter;
+  readonly #inContent: Splitters;
   readonly #byteLevel: boolean;
   readonly #byteFallback: boolean;
   readonly #template: ChatTemplate | undefined;
@@ -146,8 +156,11 @@ class ModelTokenizer implements Tokenizer {
     this.#files = files;
     const { addedTokens, specialTokens, chatTemplate } = files;
     for (const token of addedTokens) this.#textById.set(token.id, token.content);
-    const specials = addedTokens.filter((token) => token.special);
-    this.#specialIds = new Set(specials.map((token) => token.id));
+    this.turnFormat = turnFormatOf(chatTemplate, addedTokens);
+    const { markTokens } = this.turnFormat;
+    const isControl = ({ special, content }: AddedTokenFile): boolean => special || markTokens.includes(content);
+    this.#specialIds = new Set(addedTokens.filter((token) => token.special).map((token) => token.id));
+    this.#controlTokens = new Map(addedTokens.filter(isControl).map(({ id, content }) => [id, content]));
     this.vocabSize = addedTokens.reduce((size, { id }) => Math.max(size, id + 1), library.model.vocab.length);
     const eos = specialTokens.eos_token === undefined ? undefined : this.#idOf(specialTokens.eos_token);
     this.eosTokenIds = [...new Set([...files.generationEosIds, ...(eos === undefined ? [] : [eos])])];
@@ -156,11 +169,16 @@ class ModelTokenizer implements Tokenizer {
       addedTokens.filter((token) => !token.special),
       library,
     );
+    const isRaw = (token: AddedTokenFile): boolean => !token.normalized || library.normalizer === null;
+    this.#inTemplate = new AddedTokenSplitter(addedTokens.filter((token) => isControl(token) || isRaw(token)));
+    this.#inContent = splittersFor(
+      addedTokens.filter((token) => !isControl(token)),
+      library,
+    );
     const decoders = decoderTypes(files.raw.decoder);
     this.#byteLevel = decoders.length === 1 && decoders[0] === 'ByteLevel';
     this.#byteFallback = decoders.includes('ByteFallback');
     this.hasChatTemplate = chatTemplate !== undefined;
-    this.turnFormat = turnFormatOf(chatTemplate);
     this.#template =
       chatTemplate === undefined ? undefined : new ChatTemplate({ source: chatTemplate, specialTokens, now });
   }
@@ -205,7 +223,7 @@ class ModelTokenizer implements Tokenizer {
   }
 
   controlToken(id: number): string | undefined {
-    return this.#specialIds.has(id) ? this.#textById.get(id) : undefined;
+    return this.#controlTokens.get(id);
   }
 
   tokenBytes(id: number): Uint8Array {
@@ -221,8 +239,9 @@ class ModelTokenizer implements Tokenizer {
 
   renderChat(messages: readonly ChatMessage[], options: ChatTemplateOptions = {}): RenderedChat {
     const { targets, render } = this.#rendering(messages, options);
-    const controlTokens = this.#files.addedTokens.filter((token) => token.special).map((token) => token.content);
-    const text = renderMarked(controlTokens, targets, render);
+    const { plainMarks } = this.turnFormat;
+    const specials = [...this.#controlTokens.values()].filter((content) => !plainMarks.includes(content));
+    const text = renderMarked({ specials, plainMarks }, targets, render);
     return {
       text: text.plain,
       marked: text.marked,
@@ -268,13 +287,12 @@ class ModelTokenizer implements Tokenizer {
 
   /** Ids of marked text: control tokens where the template wrote them, everything else as text. */
   #encodeMarked(marked: string, { unmark }: MarkedText, section: { sectionIndex: number }): number[] {
-    return this.#withSpecials.raw.split(marked).flatMap((piece) => {
+    return this.#inTemplate.split(marked).flatMap((piece) => {
       if (piece.type === 'token') {
         section.sectionIndex += 1;
         return [piece.id];
       }
-      const { raw } = this.#withoutSpecials;
-      return this.#encodePieces(raw.split(unmark(piece.text)), this.#withoutSpecials, section);
+      return this.#encodePieces(this.#inContent.raw.split(unmark(piece.text)), this.#inContent, section);
     });
   }
 

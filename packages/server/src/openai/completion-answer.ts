@@ -23,14 +23,14 @@ export interface CompletionAnswerOptions {
   readonly model: string;
 }
 
-/** Text alone: no reasoning, no calls. */
-const newParser = () => turnParser({ tools: 'none', thinking: false }, { tools: [] });
-
 export async function answerCompletion(
   c: Context<RouteEnv>,
   { answers, target, request, model }: CompletionAnswerOptions,
 ): Promise<Response> {
   const sessionModel = await answers.model(target.session);
+  // Text alone: no reasoning, no calls.
+  const format = { ...sessionModel.tokenizer.turnFormat, tools: 'none', thinking: false } as const;
+  const newParser = () => turnParser(format, { tools: [] });
   const prompts = request.prompts.map((prompt) => idsOf(prompt, sessionModel));
   // The streamed one has one prompt; others are drawn beside each other.
   const accepted = await Promise.all(

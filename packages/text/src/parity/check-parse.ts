@@ -7,7 +7,7 @@ import type { ParityCase } from './parity-case.js';
 
 export function checkParse(
   renderer: Renderer,
-  { tokens }: RenderedMessages,
+  { tokens, text }: RenderedMessages,
   { turn, row }: { readonly turn: TurnSpan; readonly row: ParityCase },
 ): Outcome {
   const given = row.messages[turn.message]!;
@@ -18,7 +18,7 @@ export function checkParse(
       format === 'none' ? 'the template takes no tools' : 'calls in the format of this template can’t be read here',
     );
   const { tokenizer } = renderer;
-  const givesBack = (text: string): boolean => tokenizer.decode(tokenizer.encode(text)) === text;
+  const givesBack = (one: string): boolean => tokenizer.decode(tokenizer.encode(one)) === one;
   if (!givesBack(textOf(given.content)) || !givesBack(JSON.stringify(calls)))
     return noted('this vocabulary does not give every text back');
   const { message, broken } = renderer.parse(tokens.slice(turn.start, turn.end), {
@@ -42,6 +42,7 @@ export function checkParse(
   if (found === undefined) return checkReasoning(given.reasoning_content, message.reasoning_content);
   if (said.trim() === message.content.trim()) return noted('the template trims white space');
   if (calls.length > 0 && message.content === '') return noted('the template leaves text beside calls out');
+  if (!text.includes(said.trim())) return noted('the template changes what is said');
   return different('other text', found);
 }
 

@@ -35,7 +35,6 @@ describe('the check of a renderer', () => {
   it.each([
     ['turns without an end', `${marks}\n`, 'answered/turns: the turn ends without a token'],
     ['another end than sampling stops at', `${marks}<|endoftext|>`, 'answered/turns: the turn ends without a token'],
-    ['content that is changed', '{{ m.role }}\n{{ m.content | upper }}<|im_end|>\n', 'code/parse: other text'],
     [
       'content that can’t be told from the template',
       '{{ m.role }}\n{{ m.content | upper }}<|im_end|>\n',

@@ -44,7 +44,7 @@ export function referenceProgramFor(sources: LoadTokenizerOptions, model: string
 
 function suiteOf(renderer: Renderer): readonly SuiteCase[] {
   const { thinkingSwitch } = renderer.tokenizer.turnFormat;
-  return paritySuite({ controlTexts: controlTextsOf(renderer), thinkingSwitch });
+  return paritySuite({ controlTexts: controlTextsOf(renderer).slice(0, mostControlTexts), thinkingSwitch });
 }
 
 /** Some vocabularies have hundreds of reserved ones; those of the format come first. */
@@ -53,5 +53,5 @@ const mostControlTexts = 40;
 function controlTextsOf({ tokenizer, stopTokenIds }: Renderer): readonly string[] {
   const ids = Array.from({ length: tokenizer.vocabSize }, (_, id) => id);
   const texts = [...stopTokenIds, ...ids].flatMap((id) => tokenizer.controlToken(id) ?? []);
-  return [...new Set(texts)].slice(0, mostControlTexts);
+  return [...new Set([...tokenizer.turnFormat.markTokens, ...texts])];
 }

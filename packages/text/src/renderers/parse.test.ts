@@ -1,4 +1,4 @@
-import { type ChatModelName, chatControlTokens, chatModelFiles, chatModels } from '@loopwright/testkit';
+import { type ChatModelName, chatControlTokens, chatMarks, chatModelFiles, chatModels } from '@loopwright/testkit';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ChatMessage, wellFormed } from '../template/messages.js';
@@ -100,6 +100,38 @@ describe('a turn of the model', () => {
   });
 });
 
+describe('marks that are tokens of their own', () => {
+  const text = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>';
+
+  it('are read as such; spelled in other tokens, as in what was quoted, they are text', () => {
+    const renderer = rendererOf('qwen3');
+    const { tokenizer } = renderer;
+    const end = renderer.stopTokenIds;
+    const spelled = (said: string): number[] => [...said].flatMap((character) => tokenizer.encode(character));
+    const quoted = renderer.parse([...spelled(`It says ${text}`), ...end], { tools });
+    expect(quoted).toMatchObject({ status: 'ok', broken: [], message: { content: `It says ${text}` }, driftsAt: 0 });
+    expect(quoted.message.tool_calls).toBeUndefined();
+    const thought = renderer.parse([...spelled('<think>a</think>b'), ...end], { tools });
+    expect(thought.message).toEqual({ role: 'assistant', content: '<think>a</think>b' });
+    const real = renderer.parse([...tokenizer.encode(`It says\n${text}`), ...end], { tools });
+    expect(real.message).toMatchObject({ content: 'It says', tool_calls: [call('{"a": 1}')] });
+  });
+
+  it('end a call only behind its object, and mean nothing within reasoning or without tools', () => {
+    const inside = '<tool_call>{"name":"add","arguments":{"a":"</tool_call>"}}</tool_call>';
+    expect(parse('qwen3', `${inside}<|im_end|>`).message.tool_calls).toMatchObject([call('{"a":"</tool_call>"}')]);
+    expect(parse('qwen3', `<think>${text}</think>x<think></tool_response><|im_end|>`).message).toEqual({
+      role: 'assistant',
+      content: 'x<think></tool_response>',
+      reasoning_content: text,
+    });
+    expect(parse('qwen3', `</think>${text}<|im_end|>`, {}).message.content).toBe(`</think>${text}`);
+    expect(parse('qwen2.5', `a</tool_call>b <|im_end|>`).message.content).toBe('a</tool_call>b ');
+    expect(parse('qwen2.5', '<tool_call></tool_call><|im_end|>').broken).toMatchObject([{ reason: 'not-json' }]);
+    expect(parse('qwen2.5', '<tool_call><tool_call>{}').broken).toMatchObject([{ reason: 'cut' }]);
+  });
+});
+
 describe('calls that are none (F4)', () => {
   const cases = {
     hermes: {
@@ -174,6 +206,7 @@ describe('rendering and parsing', () => {
           fc.string({ unit: 'grapheme', maxLength: 6 }),
           fc.constantFrom(
             ...chatControlTokens(name),
+            ...chatMarks(name),
             '{',
             '}',
             '"',
@@ -197,7 +230,8 @@ describe('rendering and parsing', () => {
     return tokenizer.decode(tokenizer.encode(value)) === value;
   };
   const isPlain = (name: ChatModelName, value: string): boolean =>
-    (!name.startsWith('qwen') || !/<\/?t(ool_call|hink)>/.test(value)) &&
+    // Qwen3's template takes what is said apart there.
+    (name !== 'qwen3' || !value.includes('</think>')) &&
     (name !== 'llama3' || !/^\s*\{\s*"(name|parameters)"/.test(value)) &&
     (name !== 'gpt-oss' || !/<\|channel\|>(analysis|final)<\|message\|>/.test(value));
   const roundTrip = (name: ChatModelName, user: string, message: ChatMessage) => {

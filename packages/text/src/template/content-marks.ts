@@ -10,7 +10,9 @@
  * 2. where a template inspects content (splits at `</think>`, compares a value) and so renders the marked chat otherwise:
  *    only whole control tokens in content, and at both ends of each text what could be joined to one.
  *
- * If neither comes out equal, the chat is refused rather than rendered with a risk.
+ * Marks of the template that aren't special tokens (`<think>`, `<tool_response>`) are looked for by some templates in what is said. Where a chat comes out otherwise for it, these are left in
+ * place, as few as will do: first marks of reasoning in what the assistant says; then marks that a user's text begins and ends with as well; then all of them. If nothing comes out
+ * equal, the chat is refused rather than rendered with a risk.
  */
 import { complaint } from '@loopwright/protocol';
 import { JsonNumber, JsonObject } from './exact-json.js';
@@ -37,32 +39,38 @@ export interface MarkTargets {
   readonly variables: Readonly<Record<string, JsonValue>>;
 }
 
+/** Texts of the tokens that content must not produce. */
+export interface ControlTexts {
+  readonly specials: readonly string[];
+  /** Marks of the template that aren't special. */
+  readonly plainMarks: readonly string[];
+}
+
 /**
- * @param controlTokens texts of the tokens that content must not produce
  * @param render renders marked or unmarked input
  * @throws what `render` throws for the plain input; `invalid_argument` when content can't be told from the template
  */
 export function renderMarked(
-  controlTokens: readonly string[],
+  texts: ControlTexts,
   targets: MarkTargets,
   render: (targets: MarkTargets) => string,
 ): MarkedText {
   const plain = render(targets);
-  const alphabet = alphabetOf(controlTokens);
+  const alphabet = alphabetOf([...texts.specials, ...texts.plainMarks]);
   const first = freeBlock(plain, alphabet);
   const standIn = new Map(alphabet.map((char, i) => [char, String.fromCharCode(first + i)]));
   const original = new Map([...standIn].map(([char, mark]) => [mark, char]));
   const unmark = (text: string): string => Array.from(text, (char) => original.get(char) ?? char).join('');
   const replaceAll: Mark = (text) => Array.from(text, (char) => standIn.get(char) ?? char).join('');
-  const replaceRisky: Mark = (text) => markRisky(text, controlTokens, replaceAll);
-  for (const content of [replaceAll, replaceRisky]) {
-    const marks = { content, other: replaceRisky };
+  for (const { other, contentOf } of markings(texts, replaceAll)) {
     let marked: string;
     try {
       marked = render({
-        messages: targets.messages.map((message) => markRecord(message, marks, true)),
-        tools: markValue(targets.tools, marks),
-        variables: markRecord(targets.variables, { content: replaceRisky, other: replaceRisky }, false),
+        messages: targets.messages.map((message) =>
+          markRecord(message, { content: contentOf(String(message.role)), other }, true),
+        ),
+        tools: markValue(targets.tools, { content: contentOf('tools'), other }),
+        variables: markRecord(targets.variables, { content: other, other }, false),
       });
     } catch {
       continue; // the template refuses only the marked form: it inspects content
@@ -75,6 +83,43 @@ export function renderMarked(
     got: 'text of a control token, in a place where the template changes or inspects the content',
     remedy: 'remove the control token from the content, or render the text and encode it yourself',
   });
+}
+
+interface Marking {
+  /** For texts of a message, by its role. */
+  readonly contentOf: (role: string) => Mark;
+  /** For what templates compare: keys, and values of `type`. */
+  readonly other: Mark;
+}
+
+/** From the strongest to the one that leaves most in place. */
+function* markings({ specials, plainMarks }: ControlTexts, replaceAll: Mark): Generator<Marking> {
+  const risky =
+    (texts: readonly string[]): Mark =>
+    (text) =>
+      markRisky(text, texts, replaceAll);
+  const other = risky([...specials, ...plainMarks]);
+  yield { contentOf: () => replaceAll, other };
+  yield { contentOf: () => other, other };
+  if (plainMarks.length === 0) return;
+  const said = risky([...specials, ...plainMarks.filter((mark) => !mark.includes('think'))]);
+  const assistantSaid = (role: string, asked: Mark): Mark =>
+    role === 'assistant' ? said : role === 'user' ? asked : other;
+  yield { contentOf: (role) => assistantSaid(role, other), other };
+  yield { contentOf: (role) => assistantSaid(role, withoutEnds(plainMarks, other)), other };
+  yield { contentOf: () => risky(specials), other: risky(specials) };
+}
+
+/** Leaves a mark that a text begins or ends with, white space aside, as it is. */
+function withoutEnds(plainMarks: readonly string[], mark: Mark): Mark {
+  return (text) => {
+    const trimmed = text.trim();
+    const front = plainMarks.find((one) => trimmed.startsWith(one))?.length ?? 0;
+    const back = plainMarks.find((one) => trimmed.length - front >= one.length && trimmed.endsWith(one))?.length ?? 0;
+    const at = text.length - text.trimStart().length;
+    const [start, end] = [at + front, at + trimmed.length - back];
+    return text.slice(0, start) + mark(text.slice(start, end)) + text.slice(end);
+  };
 }
 
 /** Characters of control tokens, one UTF-16 unit each, white space left out. */

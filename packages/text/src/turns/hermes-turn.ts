@@ -7,24 +7,56 @@ import { type TurnEnd, type TurnEvent, type TurnParser, textEvent } from './turn
 const [opening, closing] = ['<tool_call>', '</tool_call>'];
 
 export class HermesTurn implements TurnParser {
+  readonly uses = [opening, closing];
   readonly #tools: readonly string[];
+  readonly #isToken: boolean;
   #inCall = false;
   #hadCall = false;
   #held = '';
 
-  constructor(tools: readonly string[]) {
+  /** @param options isToken: the marks are tokens of their own, so that their spelling in text is text */
+  constructor(tools: readonly string[], { isToken = false }: { readonly isToken?: boolean } = {}) {
     this.#tools = tools;
+    this.#isToken = isToken;
   }
 
   text(piece: string): TurnEvent[] {
     this.#held += piece;
+    if (this.#isToken) return this.#inCall ? [] : this.#shownText(this.#held.trimEnd().length);
     const events: TurnEvent[] = [];
     for (let more = true; more; ) more = this.#inCall ? this.#readCall(events) : this.#readText(events);
     return events;
   }
 
   control(token: string): TurnEvent[] {
-    return token === opening || token === closing ? this.text(token) : [];
+    if (token !== opening && token !== closing) return [];
+    if (!this.#isToken) return this.text(token);
+    if (!this.#inCall) return token === opening ? this.#open() : this.text(token);
+    const extent = jsonExtent(this.#held);
+    if (token === opening || (extent.type === 'partial' && this.#held.trim() !== '')) {
+      this.#held += token; // within a string of the call, or a call that is none
+      return [];
+    }
+    const json = this.#held;
+    this.#held = '';
+    this.#inCall = false;
+    this.#hadCall = true;
+    return [this.#call(json, opening + json + closing)];
+  }
+
+  /** White space before a call is the template's. */
+  #open(): TurnEvent[] {
+    const events = textEvent(this.#held.trimEnd());
+    this.#held = '';
+    this.#inCall = true;
+    return events;
+  }
+
+  /** Lets so many characters of what is held go. */
+  #shownText(length: number): TurnEvent[] {
+    const shown = this.#held.slice(0, length);
+    this.#held = this.#held.slice(length);
+    return textEvent(shown);
   }
 
   end({ cut }: TurnEnd): TurnEvent[] {

@@ -21,6 +21,8 @@ export interface TurnEnd {
 
 /** Reads a turn piece by piece. Control tokens come apart from text: their spelling in plain text is text. */
 export interface TurnParser {
+  /** Marks that aren't special, and that it takes as control tokens; default none. */
+  readonly uses?: readonly string[];
   text(piece: string): TurnEvent[];
   /** A control token, by its text. */
   control(token: string): TurnEvent[];

@@ -4,6 +4,7 @@ import { HarmonyTurn } from './harmony-turn.js';
 import { HermesTurn } from './hermes-turn.js';
 import { LlamaTurn } from './llama-turn.js';
 import { MistralTurn } from './mistral-turn.js';
+import { PlainMarks } from './plain-marks.js';
 import { PlainTurn } from './plain-turn.js';
 import { ThinkingTurn } from './thinking-turn.js';
 import type { TurnParser } from './turn-event.js';
@@ -21,15 +22,32 @@ export interface TurnFormat {
   readonly thinkingSwitch: boolean;
   /** Whether the template knows the variable `reasoning_effort`. */
   readonly reasoningEffort: boolean;
+  /** Marks of the template that are tokens of their own: only such a token is the mark, and its spelling in other tokens is text. */
+  readonly markTokens: readonly string[];
+  /** Those of them that aren't special: where the format has no use for one, it is text like any other. */
+  readonly plainMarks: readonly string[];
 }
 
-/** @param template the source of a chat template; undefined where there is none */
-export function turnFormatOf(template: string | undefined): TurnFormat {
+/** A token that was added to the vocabulary. */
+export interface AddedText {
+  readonly content: string;
+  readonly special: boolean;
+}
+
+/**
+ * @param template the source of a chat template; undefined where there is none
+ * @param added tokens that were added to the vocabulary
+ */
+export function turnFormatOf(template: string | undefined, added: readonly AddedText[] = []): TurnFormat {
   const family = chatFamilyOf(template);
-  if (template === undefined)
-    return { family, tools: 'none', thinking: false, thinkingSwitch: false, reasoningEffort: false };
+  const none = { thinking: false, thinkingSwitch: false, reasoningEffort: false, markTokens: [], plainMarks: [] };
+  if (template === undefined) return { family, tools: 'none', ...none };
+  // White space is no mark, though some vocabularies have tokens added for runs of it.
+  const marks = added.filter(({ content }) => /\S/.test(content) && template.includes(content));
   return {
     family,
+    markTokens: marks.map(({ content }) => content),
+    plainMarks: marks.flatMap(({ content, special }) => (special ? [] : [content])),
     tools: toolFormatOf(template),
     thinking: template.includes('</think>'),
     thinkingSwitch: template.includes('enable_thinking'),
@@ -54,19 +72,23 @@ export interface TurnParserOptions {
 }
 
 export function turnParser(
-  format: Pick<TurnFormat, 'tools' | 'thinking'>,
+  { tools: format, thinking, markTokens = [], plainMarks = [] }: ReadFormat,
   { tools, isThinking = false }: TurnParserOptions,
 ): TurnParser {
-  const parser = callParser(format.tools, tools);
-  return format.thinking ? new ThinkingTurn(parser, { isOpen: isThinking }) : parser;
+  const calls = new PlainMarks(callParser(format, tools, markTokens), plainMarks);
+  const isToken = markTokens.includes('<think>');
+  return thinking ? new ThinkingTurn(calls, { isOpen: isThinking, isToken, plainMarks }) : calls;
 }
 
-function callParser(format: ToolFormat, tools: readonly string[]): TurnParser {
+/** As far as a turn's parser needs to know it. */
+type ReadFormat = Pick<TurnFormat, 'tools' | 'thinking'> & Partial<Pick<TurnFormat, 'markTokens' | 'plainMarks'>>;
+
+function callParser(format: ToolFormat, tools: readonly string[], markTokens: readonly string[]): TurnParser {
   if (format === 'harmony') return new HarmonyTurn(tools);
   if (tools.length === 0) return new PlainTurn();
   switch (format) {
     case 'hermes':
-      return new HermesTurn(tools);
+      return new HermesTurn(tools, { isToken: markTokens.includes('<tool_call>') });
     case 'llama':
       return new LlamaTurn(tools);
     case 'mistral':
@@ -89,7 +111,7 @@ function callParser(format: ToolFormat, tools: readonly string[]): TurnParser {
 export function callBeginning(format: ToolFormat, name: string | undefined): CallBeginning | undefined {
   switch (format) {
     case 'hermes':
-      return { control: '', text: `<tool_call>\n{"name": "${name === undefined ? '' : `${name}", "arguments":`}` };
+      return { control: '<tool_call>', text: `\n{"name": "${name === undefined ? '' : `${name}", "arguments":`}` };
     case 'llama':
       return { control: '', text: `{"name": "${name === undefined ? '' : `${name}", "parameters":`}` };
     case 'mistral':
@@ -104,7 +126,7 @@ export function callBeginning(format: ToolFormat, name: string | undefined): Cal
 }
 
 export interface CallBeginning {
-  /** A control token in front; '' for none. */
+  /** A control token or mark in front; '' for none. */
   readonly control: string;
   readonly text: string;
 }

@@ -105,6 +105,8 @@ export type {
   TestingSandbox,
   TestResult,
 } from './sandbox/sandbox.js';
+export type { SandboxFusionOptions } from './sandbox/sandbox-fusion.js';
+export { sandboxFusion } from './sandbox/sandbox-fusion.js';
 export type { SandboxValue } from './sandbox/values.js';
 export { centerRewards, deadGroups, leaveOneOutRewards, normalizeRewards } from './statistics/advantages.js';
 export type { GaeOptions, GaeResult } from './statistics/gae.js';

@@ -3,5 +3,6 @@ export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
 export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';
 export { createTerminalView } from './reporting/terminal-view.js';
+export { createJavaScriptSandbox } from './sandbox/javascript-sandbox.js';
 export type { ProcessSandboxOptions } from './sandbox/process-sandbox.js';
 export { createPythonSandbox } from './sandbox/python-sandbox.js';

@@ -1,11 +1,12 @@
 /** A sandbox whose programs run in child processes of this machine. */
 import { complaint } from '@loopwright/protocol';
+import { callResultOf } from './call-result.js';
 import { check, checkProgram } from './checks.js';
 import type { SandboxChild } from './child-process.js';
 import { Execution, type Message } from './execution.js';
 import type { RunTask } from './messages.js';
 import type { ProcessPool } from './process-pool.js';
-import { callResultOf, outcomeOf } from './results.js';
+import { outcomeOf } from './results.js';
 import type { CallResult, Sandbox, SandboxProgram, SandboxResult } from './sandbox.js';
 import { encodeValue } from './values.js';
 

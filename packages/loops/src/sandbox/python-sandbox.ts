@@ -3,16 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { LoopwrightError } from '@loopwright/protocol';
 import { type ChildCommand, SandboxChild } from './child-process.js';
+import { childFolder, startMs } from './children.js';
 import { ProcessPool, startFailed } from './process-pool.js';
 import { type Limits, limitsOf, type ProcessSandboxOptions } from './process-sandbox.js';
 import { PythonProcesses } from './python-tests.js';
 import type { TestingSandbox } from './sandbox.js';
-
-/** Processes may be slow to come up on a machine that is busy. */
-const startMs = 120_000;
 
 /**
  * A sandbox for Python: Pyodide, the standard library, no packages beside it. Needs `pyodide`, which is an optional peer.
@@ -61,8 +58,7 @@ function pyodideDirectory(): string {
 }
 
 function command(directory: string, limits: Limits, snapshot?: string): ChildCommand {
-  // Compiled code lies beside this file; from source, where it will be compiled to.
-  const folder = path.dirname(fileURLToPath(import.meta.url)).replace(/([\\/])src([\\/]sandbox)$/, '$1dist$2');
+  const folder = childFolder();
   const memoryBytes = limits.memoryMiB * 2 ** 20;
   return {
     script: path.join(folder, 'python', 'child.js'),

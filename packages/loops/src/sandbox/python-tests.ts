@@ -1,10 +1,11 @@
 /** Tests that are Python statements: in a process of their own, the program in another, values between. */
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { errorOf } from './call-result.js';
 import { check, checkName, checkProgram, checkText } from './checks.js';
 import type { SandboxChild } from './child-process.js';
 import { type Ending, Execution, type Message } from './execution.js';
 import { base64Files, ProcessSandbox } from './process-sandbox.js';
-import { errorOf, outcomeOf } from './results.js';
+import { outcomeOf } from './results.js';
 import type { ProgramError, TestedProgram, TestedResult, TestingSandbox, TestResult } from './sandbox.js';
 
 export class PythonProcesses extends ProcessSandbox implements TestingSandbox {

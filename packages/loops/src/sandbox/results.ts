@@ -1,13 +1,11 @@
 /** From how a child ended to what is told of its program. */
+
+import { errorOf } from './call-result.js';
 import type { ChildEnd } from './child-process.js';
 import type { Ending } from './execution.js';
-import type { CallResult, ProgramError, SandboxOutput, SandboxResult } from './sandbox.js';
-import { decodeValue } from './values.js';
+import type { SandboxOutput, SandboxResult } from './sandbox.js';
 
 type Outcome = SandboxResult extends infer R ? (R extends SandboxResult ? Omit<R, keyof SandboxOutput> : never) : never;
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
 
 /** The outcome of a program; `isComplete` tells whether all that it was asked for is there. */
 export function outcomeOf(ending: Ending, isComplete: boolean, stderr: string): Outcome {
@@ -41,24 +39,4 @@ function outcomeOfDeath(end: ChildEnd, stderr: string): Outcome {
   if (end.signal === 'SIGABRT' && /heap out of memory/.test(stderr)) return { status: 'out_of_memory' };
   if (end.signal === 'SIGXCPU') return { status: 'timeout' };
   return { status: 'killed', reason: end.signal ?? `exit code ${end.code}` };
-}
-
-/** Of what the program says of itself. */
-export function errorOf(error: unknown): ProgramError {
-  const { type, message } = isObject(error) ? error : {};
-  return { type: typeof type === 'string' ? type : 'Error', message: typeof message === 'string' ? message : '' };
-}
-
-export function callResultOf(result: unknown): CallResult {
-  if (isObject(result) && 'value' in result) {
-    try {
-      return { status: 'ok', value: decodeValue(result.value) };
-    } catch (error) {
-      return {
-        status: 'error',
-        error: { type: 'MalformedValue', message: error instanceof Error ? error.message : '' },
-      };
-    }
-  }
-  return { status: 'error', error: errorOf(isObject(result) ? result.error : undefined) };
 }

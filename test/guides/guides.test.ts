@@ -31,6 +31,12 @@ test('the guide to renderers shows a program that prints what the guide says', a
   expect(blank(await outputOf('renderers.ts'))).toBe(blank(told!));
 });
 
+test('the guide to sandboxes shows a program that prints what the guide says', async () => {
+  const sandbox = read('../../docs/guides/sandbox.md');
+  expect(sandbox).toContain(block('ts', read('sandbox.ts')));
+  expect(sandbox).toContain(block('', await outputOf('sandbox.ts')));
+});
+
 test('the guide to losses of your own shows a program that prints what the guide says', async () => {
   expect(guide).toContain(block('ts', read('custom-loss.ts')));
   const stdout = await outputOf('custom-loss.ts');

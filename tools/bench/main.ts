@@ -2,10 +2,12 @@
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
  * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
+ * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';
+import { sandbox } from './sandbox-works.js';
 import { grpo, start } from './service-works.js';
 import { sessions, snapshot } from './session-works.js';
 import { versions } from './version-works.js';
@@ -13,6 +15,10 @@ import { versions } from './version-works.js';
 const [work, ...numbers] = process.argv.slice(2);
 const given = numbers.map(Number);
 const [first = 8, second = 256] = given;
+if (work === 'sandbox') {
+  await sandbox(given[0] ?? 500, given[1] ?? 2, numbers[2] === 'javascript' ? 'javascript' : 'python');
+  process.exit();
+}
 const settings = settingsFrom(process.env);
 switch (work) {
   case 'train':
@@ -41,6 +47,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, grpo or start, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, grpo, start or sandbox, got ${work ?? 'nothing'}`,
     );
 }

@@ -58,7 +58,7 @@ export function median(values: readonly number[]): number {
 
 export function emit(
   line: { work: string; value: number; unit: string } & Readonly<Record<string, unknown>>,
-  { threads, clock }: Settings,
+  { threads, clock }: Pick<Settings, 'threads' | 'clock'>,
 ): void {
   const { work, value, unit, ...more } = line;
   const round = (number: number) => Number(number.toPrecision(5));

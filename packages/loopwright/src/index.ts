@@ -83,6 +83,10 @@ export type {
   RolloutGroup,
   RunEpisodesOptions,
   Sampler,
+  Sandbox,
+  SandboxFusionOptions,
+  SandboxProgram,
+  SandboxResult,
   Scorer,
   SftDatumOptions,
   SftOptions,
@@ -91,6 +95,7 @@ export type {
   SimpoOptions,
   StudentSample,
   TakenTurn,
+  TestingSandbox,
   TokenAgreement,
   Tool,
   ToolCall,
@@ -98,6 +103,8 @@ export type {
   ToolOutcome,
   ToolReply,
   Trainer,
+  UnitTests,
+  UnitTestsOptions,
   WeightedDatum,
   WithReference,
 } from '@loopwright/loops';
@@ -106,6 +113,7 @@ export {
   arithmetic,
   centerRewards,
   completionLogprob,
+  createGrader,
   createRandom,
   deadGroups,
   distillationData,
@@ -138,19 +146,26 @@ export {
   runGrpo,
   runSft,
   runTools,
+  sandboxFusion,
   sftDatum,
   sftDatumFromMessages,
   simpo,
   stack,
   TurnRecorder,
   tokenCount,
+  unitTests,
   Variable,
   valueAndGrad,
   wilsonInterval,
   withReference,
 } from '@loopwright/loops';
-export type { MetricsLog, TerminalView, TerminalViewOptions } from '@loopwright/loops/node';
-export { createTerminalView, openMetricsLog } from '@loopwright/loops/node';
+export type { MetricsLog, ProcessSandboxOptions, TerminalView, TerminalViewOptions } from '@loopwright/loops/node';
+export {
+  createJavaScriptSandbox,
+  createPythonSandbox,
+  createTerminalView,
+  openMetricsLog,
+} from '@loopwright/loops/node';
 export type {
   DatumFor,
   ErrorCode,

@@ -10,11 +10,14 @@ import type { Transport } from './transport.js';
 const isBrowser = 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
 const trainingPolls = isBrowser ? 1 : 4;
 const samplingPolls = isBrowser ? 2 : 64;
-const samplingSubmissions = isBrowser ? 2 : 16;
+const samplingSubmissions = isBrowser ? 2 : 64;
 
 /** How long result requests are held: the first shortly, so that the reason for waiting is known soon. */
 const firstHoldSeconds = 2;
 const laterHoldSeconds = 30;
+/** A short sampling operation is waited for by its submission, while there are few. */
+const submissionHoldSeconds = 0.1;
+const heldSubmissions = isBrowser ? 0 : 16;
 /** An attempt outlasts its hold by this much before it counts as timed out. */
 const holdSlackMs = 20_000;
 /** A server that does not hold is asked again after this long at most. */
@@ -44,6 +47,7 @@ export class SessionLink {
   readonly #trainingPolls = new Slots(trainingPolls);
   readonly #samplingPolls = new Slots(samplingPolls);
   readonly #samplingSubmissions = new Slots(samplingSubmissions);
+  #heldSubmissions = 0;
   #isPumping = false;
   #lastNumber = 0;
   #uncertainNumber: number | undefined;
@@ -73,10 +77,14 @@ export class SessionLink {
     this.#track(task);
     void this.#samplingSubmissions.use(async () => {
       if (task.hasEnded) return;
+      const isHeld = this.#heldSubmissions < heldSubmissions;
+      if (isHeld) this.#heldSubmissions += 1;
       try {
-        await this.#submit('sampling', task, { sequenceNumber: 0, clientToken: crypto.randomUUID() });
+        await this.#submit('sampling', task, { sequenceNumber: 0, clientToken: crypto.randomUUID(), isHeld });
       } catch (error) {
         task.fail(asLoopwrightError(error));
+      } finally {
+        if (isHeld) this.#heldSubmissions -= 1;
       }
     });
   }
@@ -165,7 +173,10 @@ export class SessionLink {
   async #submit(
     kind: Kind,
     task: AnyTask,
-    submission: { readonly sequenceNumber: number; readonly clientToken: string },
+    {
+      isHeld = false,
+      ...submission
+    }: { readonly sequenceNumber: number; readonly clientToken: string; readonly isHeld?: boolean },
   ): Promise<void> {
     const { method } = runtimeRoutes[routes[kind].execute];
     const answer = await this.transport.json({
@@ -176,6 +187,7 @@ export class SessionLink {
         ...(kind === 'training'
           ? { [headers.trainer]: this.#trainer }
           : { [headers.samplingToken]: submission.clientToken }),
+        ...(isHeld ? { [headers.waitSeconds]: String(submissionHoldSeconds) } : {}),
       },
       body: task.send(submission),
       retry: patientPolicy,
@@ -187,6 +199,8 @@ export class SessionLink {
     const operationId = operationIdOf(answer);
     const onCancel = () => void this.#cancel(kind, task, operationId);
     task.accepted(operationId, onCancel, kind === 'training' ? submission.sequenceNumber : undefined);
+    // Another server than ours answers with the id alone.
+    if (typeof Object(answer).status === 'string' && task.take(answer)) return;
     const slots = kind === 'training' ? this.#trainingPolls : this.#samplingPolls;
     void slots.use(() => this.#awaitEnd(kind, task, operationId));
   }

@@ -28,5 +28,6 @@ export { readSafetensors, writeSafetensors } from './formats/safetensors.js';
 export { readSnapshotInfo } from './formats/session-snapshot.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';
 export { defaultMaxMemoryBytes, machineMemoryBytes } from './machine-memory.js';
+export { nudgeThreadPool } from './nudge-thread-pool.js';
 export { defaultSwapAfterMs, type SwapEvent } from './swap.js';
 export { defaultThreads } from './threads.js';

@@ -1,7 +1,13 @@
 /** The composition root: the one file that knows every concrete class. Starts a server over a data directory. */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Device, defaultMaxMemoryBytes, defaultSwapAfterMs, defaultThreads } from '@loopwright/engine';
+import {
+  type Device,
+  defaultMaxMemoryBytes,
+  defaultSwapAfterMs,
+  defaultThreads,
+  nudgeThreadPool,
+} from '@loopwright/engine';
 import { complaint } from '@loopwright/protocol';
 import { type WireName, wireNames } from '@loopwright/wires';
 import { type Logger, pino } from 'pino';
@@ -194,6 +200,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     swapAfterMs = defaultSwapAfterMs,
     maxRedoSeconds = 30,
   } = options;
+  nudgeThreadPool();
   const limits = completeLimits(options.limits);
   checkMemoryLimit(maxMemoryBytes);
   checkSwapAfter(swapAfterMs);

@@ -4,9 +4,10 @@ import * as nodeSyncFiles from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import type { Readable } from 'node:stream';
-import { complaint, diskFull, errorCatalogue, isNoSpace, LoopwrightError } from '@loopwright/protocol';
+import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import type { Durability } from '../durability.js';
 import type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blob-store.js';
+import { damagedBlob } from './damaged-blob.js';
 import { RecentBytes } from './recent-bytes.js';
 import { VerifiedFiles } from './verified-files.js';
 
@@ -95,9 +96,9 @@ export class FileBlobStore implements BlobStore {
     try {
       bytes = await this.#files.readFile(path);
     } catch (error) {
-      throw damaged(ref, 'is missing', error);
+      throw damagedBlob(ref, 'is missing', error);
     }
-    if (createHash('sha256').update(bytes).digest('hex') !== ref.hash) throw damaged(ref, 'holds other bytes');
+    if (createHash('sha256').update(bytes).digest('hex') !== ref.hash) throw damagedBlob(ref, 'holds other bytes');
     return bytes;
   }
 
@@ -108,9 +109,9 @@ export class FileBlobStore implements BlobStore {
     try {
       isWhole = await this.#verified.check(path, ref.hash);
     } catch (error) {
-      throw damaged(ref, 'is missing', error);
+      throw damagedBlob(ref, 'is missing', error);
     }
-    if (!isWhole) throw damaged(ref, 'holds other bytes');
+    if (!isWhole) throw damagedBlob(ref, 'holds other bytes');
     return path;
   }
 
@@ -296,18 +297,4 @@ export function storageError(error: unknown): LoopwrightError {
   const code = errno(error);
   if (isNoSpace(code)) return diskFull({ field: 'dataDir', got: code, cause: error });
   return new LoopwrightError({ code: 'internal', message: `file storage failed: ${code ?? 'unknown'}`, cause: error });
-}
-
-function damaged(ref: BlobRef, what: string, cause?: unknown): LoopwrightError {
-  return new LoopwrightError({
-    code: 'blob_damaged',
-    message: `blob ${ref.hash.slice(0, 12)}… ${what}; the data directory was damaged from outside`,
-    details: {
-      field: `blob ${ref.hash}`,
-      expected: 'the bytes that were written',
-      got: `one that ${what}`,
-      remedy: errorCatalogue.blob_damaged.remedy,
-    },
-    cause,
-  });
 }

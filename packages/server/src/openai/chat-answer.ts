@@ -11,6 +11,7 @@ import type { Context } from 'hono';
 import type { AcceptedAnswer, AnswerService } from '../chat/answer-service.js';
 import { type AnswerEvent, type AnswerTurn, choiceOf } from '../chat/answer-turn.js';
 import { chatPrompt } from '../chat/chat-prompt.js';
+import { clientGone } from '../routes/client-gone.js';
 import type { RouteEnv } from '../routes/context.js';
 import { aliveEveryMs, type EventWriter, eventStream } from './event-stream.js';
 import type { AnswerTarget } from './model-targets.js';
@@ -61,7 +62,7 @@ async function whole(
   { answers, accepted, request, head }: Answering & { readonly answers: AnswerService },
 ): Promise<object> {
   accepted.listen(() => {}); // so that what was drawn is known when the caller goes away
-  const { sequences } = await answers.result(accepted, { signal: c.req.raw.signal, everyMs: aliveEveryMs });
+  const { sequences } = await answers.result(accepted, { signal: clientGone(c), everyMs: aliveEveryMs });
   const choices = sequences.map((sequence, sample) => {
     const turn = accepted.newTurn(sample);
     const { events, finishReason } = turn.finish(sequence);

@@ -10,6 +10,7 @@ import {
 import type { Context } from 'hono';
 import type { AcceptedAnswer, AnswerService, SessionModel } from '../chat/answer-service.js';
 import { type AnswerTurn, choiceOf } from '../chat/answer-turn.js';
+import { clientGone } from '../routes/client-gone.js';
 import type { RouteEnv } from '../routes/context.js';
 import { usageOf } from './chat-answer.js';
 import { aliveEveryMs, type EventWriter, eventStream } from './event-stream.js';
@@ -48,7 +49,7 @@ export async function answerCompletion(
       stream.end(await answers.result(accepted[0]!, { signal, everyMs: aliveEveryMs, onWait }));
     });
   }
-  const { signal } = c.req.raw;
+  const signal = clientGone(c);
   const results = await Promise.all(
     accepted.map((one) => {
       one.listen(() => {}); // so that what was drawn is known when the caller goes away

@@ -3,6 +3,7 @@ import { asLoopwrightError } from '@loopwright/protocol';
 import { errorEvent } from '@loopwright/wires/openai';
 import type { Context } from 'hono';
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming';
+import { clientGone } from '../routes/client-gone.js';
 import type { RouteEnv } from '../routes/context.js';
 
 /** A stream says at least so often that it is alive, in a comment, which clients leave out. */
@@ -49,7 +50,7 @@ export function eventStream(
     stream.onAbort(() => gone.abort());
     const writer = new EventWriter(stream);
     try {
-      await work(writer, AbortSignal.any([gone.signal, c.req.raw.signal]));
+      await work(writer, AbortSignal.any([gone.signal, clientGone(c)]));
     } catch (error) {
       const known = asLoopwrightError(error);
       c.var.ids.code = known.code;

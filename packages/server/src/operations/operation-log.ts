@@ -29,6 +29,7 @@ import {
   type TrainingRecord,
 } from './operation-record.js';
 import { decodeOperation, decodeResult, encodeOperation, encodeResult } from './payload-codec.js';
+import { Payloads, type StagedPayload } from './payloads.js';
 import { hasTrainer, notActive } from './refused-submissions.js';
 
 export interface Acceptance extends Submission {
@@ -76,15 +77,15 @@ export interface Finish {
 export class OperationLog {
   readonly #database: Database;
   readonly #commits: GroupCommit;
-  readonly #blobs: BlobStore;
+  readonly #payloads: Payloads;
   readonly #clock: Clock;
-  readonly #waiters = new Map<string, Set<() => void>>();
+  readonly #waiters = new Map<string, Set<(ended?: OperationRecord) => void>>();
   #holdsNobody = false;
 
   constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
     this.#database = database;
     this.#commits = new GroupCommit(database);
-    this.#blobs = blobs;
+    this.#payloads = new Payloads({ database, blobs });
     this.#clock = clock;
   }
 
@@ -95,8 +96,8 @@ export class OperationLog {
    * `session_not_active`; `session_has_trainer`; `disk_full`
    */
   async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
-    const payloadBlob = await this.#blobs.put(session.workspaceId, encodeOperation(operation));
-    const { sequenceNumber, clientToken, trainer, requestHash = payloadBlob } = submission;
+    const payload = await this.#payloads.stage(session.workspaceId, encodeOperation(operation));
+    const { sequenceNumber, clientToken, trainer, requestHash = payload.hash } = submission;
     return this.#commits.run(async (trx) => {
       const now = this.#clock.now();
       const current = await trx.selectFrom('sessions').selectAll().where('id', '=', session.id).executeTakeFirst();
@@ -118,7 +119,7 @@ export class OperationLog {
         sequence_number: sequenceNumber ?? null,
         client_token: clientToken ?? null,
         payload_hash: requestHash,
-        payload_blob: payloadBlob,
+        payload_blob: payload.hash,
         result_blob: null,
         resolved: JSON.stringify({ ...resolved, plan } satisfies ResolvedInputs),
         reads_version: readsVersion,
@@ -129,6 +130,7 @@ export class OperationLog {
         ended_at_ms: null,
         engine_ms: null,
       };
+      await payload.write(trx);
       await trx.insertInto('operations').values(row).execute();
       await trx
         .updateTable('sessions')
@@ -257,14 +259,14 @@ export class OperationLog {
   }
 
   async operation(record: OperationRecord): Promise<Operation> {
-    return decodeOperation(await this.#blobs.get({ workspaceId: record.workspaceId, hash: record.payloadBlob }));
+    return decodeOperation(await this.#payloads.get({ workspaceId: record.workspaceId, hash: record.payloadBlob }));
   }
 
   /** The result of a completed operation. */
   async result(record: OperationRecord): Promise<AnyResult> {
     if (record.resultBlob === null)
       throw new LoopwrightError({ code: 'internal', message: `operation ${record.id} has no result` });
-    const bytes = await this.#blobs.get({ workspaceId: record.workspaceId, hash: record.resultBlob });
+    const bytes = await this.#payloads.get({ workspaceId: record.workspaceId, hash: record.resultBlob });
     return { type: record.type, result: decodeResult(record.type, bytes) } as AnyResult; // true: both members come from record.type
   }
 
@@ -305,14 +307,14 @@ export class OperationLog {
     effects,
     alongside,
   }: Finish): Promise<boolean> {
-    const resultBlob = ending.status === 'Completed' ? await this.#storeResult(record, ending.done) : null;
+    const result = ending.status === 'Completed' ? await this.#stageResult(record, ending.done) : undefined;
     const now = this.#clock.now();
     const written = await this.#commits.run(async (trx) => {
       const update = await trx
         .updateTable('operations')
         .set({
           status: ending.status,
-          result_blob: resultBlob,
+          result_blob: result?.hash ?? null,
           error: ending.status === 'Completed' ? null : errorColumn(ending.error),
           started_at_ms: startedAtMs,
           ended_at_ms: now,
@@ -322,6 +324,7 @@ export class OperationLog {
         .where('ended_at_ms', 'is', null)
         .executeTakeFirst();
       if (update.numUpdatedRows === 0n) return false;
+      await result?.write(trx);
       if (ending.status === 'Completed') {
         await charge(trx, { session, operation: record, usage: usageOf(ending.done), atMs: now });
         await alongside?.(trx);
@@ -331,7 +334,11 @@ export class OperationLog {
       await this.#applyEffects(trx, session.id, effects);
       return true;
     });
-    if (written) this.#wake(record.id);
+    if (written) {
+      const isDone = ending.status === 'Completed';
+      const rest = { resultBlob: result?.hash ?? null, startedAtMs, endedAtMs: now, engineMs };
+      this.#wake(record.id, isDone ? { ...record, ...rest, status: 'Completed' } : undefined);
+    }
     return written;
   }
 
@@ -340,21 +347,26 @@ export class OperationLog {
     await this.#commits.run((trx) => this.#applyEffects(trx, sessionId, effects));
   }
 
-  /** Resolves when the operation has ended, the time is over or the signal fires; whichever is first. */
-  async whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<void> {
-    if (record.endedAtMs !== null || waitMs <= 0 || signal?.aborted === true || this.#holdsNobody) return;
-    await new Promise<void>((resolve) => {
+  /**
+   * Resolves when the operation has ended, the time is over or the signal fires; whichever is first.
+   * @returns the record as it is now, where that is known without another look at the log
+   */
+  async whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<OperationRecord | undefined> {
+    if (record.endedAtMs !== null) return record;
+    if (waitMs <= 0 || signal?.aborted === true || this.#holdsNobody) return undefined;
+    return new Promise<OperationRecord | undefined>((resolve) => {
       const waiters = this.#waiters.get(record.id) ?? new Set();
       this.#waiters.set(record.id, waiters);
-      const done = () => {
+      const done = (ended?: OperationRecord) => {
         cancelTimer();
-        signal?.removeEventListener('abort', done);
+        signal?.removeEventListener('abort', giveUp);
         waiters.delete(done);
         if (waiters.size === 0) this.#waiters.delete(record.id);
-        resolve();
+        resolve(ended);
       };
-      const cancelTimer = this.#clock.after(waitMs, done);
-      signal?.addEventListener('abort', done, { once: true });
+      const giveUp = () => done();
+      const cancelTimer = this.#clock.after(waitMs, giveUp);
+      signal?.addEventListener('abort', giveUp, { once: true });
       waiters.add(done);
     });
   }
@@ -365,12 +377,12 @@ export class OperationLog {
     for (const id of [...this.#waiters.keys()]) this.#wake(id);
   }
 
-  #wake(id: string): void {
-    for (const done of [...(this.#waiters.get(id) ?? [])]) done();
+  #wake(id: string, ended?: OperationRecord): void {
+    for (const done of [...(this.#waiters.get(id) ?? [])]) done(ended);
   }
 
-  async #storeResult(record: OperationRecord, { type, result }: AnyResult): Promise<string> {
-    return this.#blobs.put(record.workspaceId, encodeResult(type, result));
+  #stageResult(record: OperationRecord, { type, result }: AnyResult): Promise<StagedPayload> {
+    return this.#payloads.stage(record.workspaceId, encodeResult(type, result));
   }
 
   async #applyEffects(trx: Transaction<Tables>, sessionId: string, effects: SessionEffects): Promise<void> {

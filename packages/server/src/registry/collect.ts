@@ -1,11 +1,13 @@
-/** Garbage collection: versions that were deleted or have expired lose their files once nothing reads them. */
+/** Garbage collection: versions that were deleted or have expired lose their files once nothing reads them, and deleted sessions what they stored. */
 import { rm } from 'node:fs/promises';
 import type { VersionId } from '@loopwright/protocol';
+import type { Kysely } from 'kysely';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
 import { liveStatuses } from '../sessions/session-record.js';
 import { discardBlobs } from '../store/garbage.js';
 import type { Database } from '../store/open-database.js';
+import type { Tables } from '../store/tables.js';
 import type { Registry } from './registry.js';
 
 export interface CollectorOptions {
@@ -86,11 +88,15 @@ async function releaseFiles(database: Database, { workspaceId, id, nowMs }: Ende
   });
 }
 
-/** Deletes the noted blobs that no version, payload or result refers to; young ones stay noted for the next time. */
+/** Deletes the noted blobs and small payloads that no version, payload or result refers to; young ones stay noted for the next time. */
 async function deleteGarbage(database: Database, blobs: BlobStore): Promise<number> {
   let count = 0;
   for (const { workspace_id: workspaceId, blob } of await database.selectFrom('garbage').selectAll().execute()) {
-    const referenced = await isReferenced(database, workspaceId, blob);
+    const referenced = await database.transaction().execute(async (trx) => {
+      if (await isReferenced(trx, workspaceId, blob)) return true;
+      await trx.deleteFrom('small_payloads').where('workspace_id', '=', workspaceId).where('hash', '=', blob).execute();
+      return false;
+    });
     if (!referenced && !(await blobs.delete({ workspaceId, hash: blob }))) continue;
     if (!referenced) count += 1;
     await database.deleteFrom('garbage').where('workspace_id', '=', workspaceId).where('blob', '=', blob).execute();
@@ -98,7 +104,7 @@ async function deleteGarbage(database: Database, blobs: BlobStore): Promise<numb
   return count;
 }
 
-async function isReferenced(database: Database, workspaceId: string, blob: string): Promise<boolean> {
+async function isReferenced(database: Kysely<Tables>, workspaceId: string, blob: string): Promise<boolean> {
   const file = await database
     .selectFrom('version_files')
     .select('path')

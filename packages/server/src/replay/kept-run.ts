@@ -11,6 +11,7 @@ import { FileBlobStore, storageError } from '../blobs/file-blob-store.js';
 import { systemClock } from '../clock.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { encodeResult } from '../operations/payload-codec.js';
+import { Payloads } from '../operations/payloads.js';
 import { type NewVersion, Registry } from '../registry/registry.js';
 import { type Version, versionFromRow } from '../registry/version.js';
 import { errorColumn, type SessionRecord } from '../sessions/session-record.js';
@@ -26,6 +27,7 @@ export class KeptRun implements AsyncDisposable {
   readonly #target: string;
   readonly #directory: string;
   readonly #database: Database;
+  readonly #payloads: Payloads;
   readonly #registry: Registry;
   readonly #saved = new Map<VersionId, Omit<NewVersion, 'files'>>();
   #isOver = false;
@@ -36,6 +38,7 @@ export class KeptRun implements AsyncDisposable {
     this.#directory = directory;
     this.#database = openDatabase(join(directory, databaseName), 'process-crash');
     this.blobs = new FileBlobStore({ root: join(directory, 'blobs'), durability: 'process-crash' });
+    this.#payloads = new Payloads({ database: this.#database, blobs: this.blobs });
     const versions = join(directory, 'versions');
     this.#registry = new Registry({
       ...{ database: this.#database, blobs: this.blobs, clock: systemClock, directory: versions },
@@ -77,9 +80,11 @@ export class KeptRun implements AsyncDisposable {
       .where('id', '=', id)
       .execute();
     const records = await this.#data.log.ofSession(id);
+    const recorded = new Payloads({ database: this.#database, blobs: this.#data.blobs });
     for (const { payloadBlob } of records) {
-      const bytes = await this.#data.blobs.get({ workspaceId, hash: payloadBlob }).catch(asLoopwrightError);
-      if (bytes instanceof Uint8Array) await this.blobs.put(workspaceId, bytes); // damaged ones are missing here, and told as such
+      // Small ones came with the database, the damaged among them too; large ones that are damaged are missing here, and told as such.
+      const bytes = await recorded.get({ workspaceId, hash: payloadBlob }).catch(asLoopwrightError);
+      if (bytes instanceof Uint8Array) await this.#payloads.stage(workspaceId, bytes);
     }
   }
 
@@ -88,13 +93,15 @@ export class KeptRun implements AsyncDisposable {
     const { workspaceId, id } = record;
     const isDone = outcome.status === 'Completed';
     const { done } = isDone ? outcome : {};
-    const result = done === undefined ? null : await this.blobs.put(workspaceId, encodeResult(done.type, done.result));
+    const result =
+      done === undefined ? undefined : await this.#payloads.stage(workspaceId, encodeResult(done.type, done.result));
     await this.#database.transaction().execute(async (trx) => {
+      await result?.write(trx);
       await trx
         .updateTable('operations')
         .set({
           status: outcome.status,
-          result_blob: result,
+          result_blob: result?.hash ?? null,
           error: isDone ? null : errorColumn(outcome.error),
           ended_at_ms: record.endedAtMs,
         })

@@ -29,21 +29,48 @@ async function contentOf(directory: string): Promise<Record<string, string>> {
   return content;
 }
 
-async function blobOf(server: TestServer, id: string, column: 'payload_blob' | 'result_blob'): Promise<string> {
-  const database = openDatabase(join(server.dataDir, 'loopwright.db'));
-  const row = await database.selectFrom('operations').select(column).where('id', '=', id).executeTakeFirstOrThrow();
-  await database.destroy();
-  const hash = String(row[column as keyof typeof row]);
-  return join(server.dataDir, 'blobs', 'default', hash.slice(0, 2), hash);
+interface SmallPayload {
+  readonly hash: string;
+  readonly bytes: Uint8Array;
 }
 
-/** Changes one byte in the middle of a file. */
+async function payloadOf(
+  { dataDir }: TestServer,
+  id: string,
+  column: 'payload_blob' | 'result_blob',
+): Promise<SmallPayload> {
+  const database = openDatabase(join(dataDir, 'loopwright.db'));
+  const { hash, bytes } = await database
+    .selectFrom('operations')
+    .innerJoin('small_payloads', `operations.${column}`, 'small_payloads.hash')
+    .select(['hash', 'bytes'])
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  await database.destroy();
+  return { hash, bytes: new Uint8Array(bytes) };
+}
+
+/** Changes one bit of what a payload holds. */
+async function tamperPayload({ dataDir }: TestServer, { hash, bytes }: SmallPayload): Promise<void> {
+  const database = openDatabase(join(dataDir, 'loopwright.db'));
+  await database
+    .updateTable('small_payloads')
+    .set({ bytes: flipped(bytes) })
+    .where('hash', '=', hash)
+    .execute();
+  await database.destroy();
+}
+
+/** Changes one bit of a file. */
 async function tamper(path: string): Promise<void> {
-  const bytes = await readFile(path);
-  const at = bytes.length - 5;
-  bytes[at] = bytes[at]! ^ 1;
+  const bytes = flipped(await readFile(path));
   await unlink(path); // the version's own files may be links to it
   await writeFile(path, bytes);
+}
+
+function flipped(bytes: Uint8Array): Uint8Array {
+  const at = bytes.length - 5;
+  return bytes.map((byte, index) => (index === at ? byte ^ 1 : byte));
 }
 
 describe('a replay', () => {
@@ -168,7 +195,7 @@ describe('a replay', () => {
 describe('what was changed from outside', () => {
   it('in the inputs of a step is reported there, and nothing behind it is claimed', async () => {
     const { server, operationIds } = await record();
-    await tamper(await blobOf(server, operationIds.get(8)!, 'payload_blob'));
+    await tamperPayload(server, await payloadOf(server, operationIds.get(8)!, 'payload_blob'));
     const report = await replayed(server);
     expect(report.differences).toMatchObject([
       { place: '8', findings: [{ type: 'damaged', what: 'inputs' }, { type: 'not-run' }] },
@@ -177,7 +204,7 @@ describe('what was changed from outside', () => {
 
   it('in a result is reported there, with what its hash says all the same', async () => {
     const { server, operationIds } = await record();
-    await tamper(await blobOf(server, operationIds.get(7)!, 'result_blob'));
+    await tamperPayload(server, await payloadOf(server, operationIds.get(7)!, 'result_blob'));
     expect((await replayed(server)).differences).toMatchObject(
       [
         { place: '7', findings: [{ type: 'damaged', what: 'result', message: /what came now has the recorded hash/ }] },
@@ -207,11 +234,9 @@ describe('what was changed from outside', () => {
   it('in the log, with everything in its place, is reported where its effect shows', async () => {
     const [{ server, operationIds }, other] = [await record(), await record({ learningRate: 3e-4 })];
     // The step of another run, under the hash that it has: no blob is damaged.
-    const payload = await blobOf(other.server, other.operationIds.get(8)!, 'payload_blob');
-    const hash = payload.slice(-64);
-    const path = join(server.dataDir, 'blobs', 'default', hash.slice(0, 2), hash);
-    await cp(payload, path, { recursive: true });
+    const { hash, bytes } = await payloadOf(other.server, other.operationIds.get(8)!, 'payload_blob');
     const database = openDatabase(join(server.dataDir, 'loopwright.db'));
+    await database.insertInto('small_payloads').values({ workspace_id: 'default', hash, bytes }).execute();
     await database
       .updateTable('operations')
       .set({ payload_blob: hash })

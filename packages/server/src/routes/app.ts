@@ -54,11 +54,11 @@ export function createApp(options: AppOptions): App {
     c.set('requestId', requestId);
     c.set('ids', ids);
     c.set('admission', admission);
+    // On the socket's side, where there is one: setting them on an answer makes a `Response` of the whole kind of it.
+    const { outgoing } = c.env ?? {};
+    if (outgoing !== undefined) for (const [name, value] of headersOf(requestId)) outgoing.setHeader(name, value);
     await next();
-    c.res.headers.set('x-request-id', requestId);
-    c.res.headers.set(headers.requestId, requestId);
-    // What a model wrote is in answers as JSON: no browser is to take it for a page.
-    c.res.headers.set('x-content-type-options', 'nosniff');
+    if (outgoing === undefined) for (const [name, value] of headersOf(requestId)) c.res.headers.set(name, value);
     const session = c.req.path.split('/training-sessions/')[1]?.split('/')[0];
     const line = {
       requestId,
@@ -166,6 +166,16 @@ export function createApp(options: AppOptions): App {
     return respond(known, c.req.path, c.var.requestId);
   });
   return app;
+}
+
+/** Of every answer. */
+function headersOf(requestId: string): readonly (readonly [string, string])[] {
+  return [
+    ['x-request-id', requestId],
+    [headers.requestId, requestId],
+    // What a model wrote is in answers as JSON: no browser is to take it for a page.
+    ['x-content-type-options', 'nosniff'],
+  ];
 }
 
 function planeOf(path: string): Plane | undefined {

@@ -6,6 +6,7 @@ import type { Context } from 'hono';
 import type { Sender } from '../auth/signature.js';
 import type { Admission } from '../limits/admission.js';
 import { checkJsonShape } from '../limits/json-shape.js';
+import { clientGone } from './client-gone.js';
 import type { RouteEnv } from './context.js';
 
 /** @throws `payload_too_large`; `invalid_argument` for what is no JSON, or beyond its limits; what reading throws */
@@ -33,37 +34,43 @@ export async function readBody(c: Context<RouteEnv>, sender: Sender = 'proven'):
 }
 
 async function readBytes(c: Context<RouteEnv>, sender: Sender): Promise<Uint8Array> {
-  const { raw } = c.req;
   const { admission } = c.var;
   const { bodyBytes, signedBodyBytes } = admission.limits;
   const limit = sender === 'proven' ? bodyBytes : Math.min(bodyBytes, signedBodyBytes);
-  const declared = raw.headers.get('content-length');
+  const declared = c.req.header('content-length');
   if (Number(declared ?? 0) > limit) throw tooLarge(limit, sender);
-  if (raw.body === null) return new Uint8Array(0);
-  const share = await admission.room(sender, declared === null ? limit : Number(declared), raw.signal);
+  const source = chunksOf(c);
+  if (source === undefined) return new Uint8Array(0);
+  const share = await admission.room(sender, declared === undefined ? limit : Number(declared), clientGone(c));
   c.set('share', share);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const reader = raw.body.getReader();
   try {
     for (;;) {
-      const chunk = await nextChunk(reader, admission, size);
+      const chunk = await nextChunk(source, admission, size);
       if (chunk === undefined) break;
       size += chunk.byteLength;
       if (size > limit) throw tooLarge(limit, sender);
       chunks.push(chunk);
     }
   } finally {
-    reader.releaseLock();
+    source.return?.().catch(() => {}); // lets go of the stream, which what is left of the body may still run through
   }
   share.shrink(size);
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
 }
 
-type Reader = ReadableStreamDefaultReader<Uint8Array>;
+type Chunks = AsyncIterator<Uint8Array, unknown>;
+
+/** Of the socket where there is one: a web stream around it costs more than small bodies do. Undefined where no body can come. */
+function chunksOf(c: Context<RouteEnv>): Chunks | undefined {
+  const { incoming } = c.env ?? {};
+  if (incoming !== undefined) return incoming.iterator({ destroyOnReturn: false });
+  return c.req.raw.body?.values({ preventCancel: true });
+}
 
 /** Undefined at the end. */
-async function nextChunk(reader: Reader, admission: Admission, sizeSoFar: number): Promise<Uint8Array | undefined> {
+async function nextChunk(source: Chunks, admission: Admission, sizeSoFar: number): Promise<Uint8Array | undefined> {
   const { clock, limits } = admission;
   const { bodyIdleMs } = limits;
   let cancelTimer: () => void = () => {};
@@ -81,10 +88,10 @@ async function nextChunk(reader: Reader, admission: Admission, sizeSoFar: number
   });
   try {
     const { done, value } = await Promise.race([
-      reader.read().catch((cause: unknown) => broken(sizeSoFar, cause)),
+      source.next().catch((cause: unknown) => broken(sizeSoFar, cause)),
       silence,
     ]);
-    return done ? undefined : value;
+    return done === true ? undefined : (value as Uint8Array); // true: streams of bytes, both of them
   } finally {
     cancelTimer();
   }

@@ -21,6 +21,7 @@ import {
 import type { Context } from 'hono';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { OperationView, SessionService } from '../sessions/session-service.js';
+import { clientGone } from './client-gone.js';
 import type { App, RouteEnv } from './context.js';
 import { readJson } from './read-body.js';
 
@@ -42,13 +43,17 @@ export function runtimePlane(app: App, service: SessionService): void {
     return c.json({ operationId: record.id });
   });
 
+  // Answers with the id; to who offers to wait, also with how the operation stands then.
   app.post(runtimeRoutes.executeSampling.path, async (c) => {
+    const waitMs = holdMs(c);
     const request = decodeSamplingRequest(await readJson(c), { arns });
     const token = c.req.header(headers.samplingToken);
     const options = token === undefined ? {} : { clientToken: decodeClientToken(token, headers.samplingToken) };
     const record = await service.submitSampling(c.req.param('name'), request, options);
     c.var.ids.operationId = record.id;
-    return c.json({ operationId: record.id });
+    const answer = { operationId: record.id };
+    if (waitMs === undefined) return c.json(answer);
+    return c.json({ ...answer, ...encodeView(await service.viewOf(record, { waitMs, signal: clientGone(c) })) });
   });
 
   const kinds = [
@@ -57,7 +62,7 @@ export function runtimePlane(app: App, service: SessionService): void {
   ] as const;
   for (const [kind, path] of kinds) {
     app.get(path, async (c) => {
-      const options = { kind, waitMs: holdMs(c), signal: c.req.raw.signal };
+      const options = { kind, waitMs: holdMs(c) ?? holdSeconds.default * 1000, signal: clientGone(c) };
       return c.json(encodeView(await service.operation(c.req.param('name'), c.req.param('operationId'), options)));
     });
     app.delete(path, async (c) =>
@@ -86,10 +91,10 @@ function numberOf(body: unknown): number | undefined {
   }
 }
 
-/** How long a result request may be held. @throws `invalid_argument` */
-function holdMs(c: Context<RouteEnv>): number {
+/** How long a request may be held; undefined where it does not say. @throws `invalid_argument` */
+function holdMs(c: Context<RouteEnv>): number | undefined {
   const header = c.req.header(headers.waitSeconds);
-  if (header === undefined) return holdSeconds.default * 1000;
+  if (header === undefined) return undefined;
   const given = /^\d{1,4}(\.\d{1,6})?$/.test(header) ? Number(header) : Number.NaN;
   if (given >= 0 && given <= holdSeconds.max) return given * 1000;
   throw complaint({

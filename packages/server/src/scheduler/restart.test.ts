@@ -2,7 +2,7 @@
 import * as nodeFiles from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError, type TrainingOperation } from '@loopwright/protocol';
 import { FakeEngine } from '@loopwright/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { FileBlobStore } from '../blobs/file-blob-store.js';
@@ -149,7 +149,7 @@ describe('a restart of the server', () => {
     const late = String((await server.submit('s', 2, step())).body.operationId);
     await server.close();
     const database = openDatabase(join(server.dataDir, 'loopwright.db'));
-    await database.updateTable('sessions').set({ status: 'Stopping' }).execute();
+    await database.updateTable('sessions').set({ status: 'Stopping', error: null }).execute();
     await database.destroy();
     const next = await restarted(server);
     await next.status('s', 'Stopped');
@@ -345,15 +345,21 @@ describe('a full disk', () => {
     return { state, blobs: new FileBlobStore({ root: join(dataDir, 'blobs'), files }) };
   }
 
+  /** Its inputs and its result are too large to lie in the database. */
+  function largePass(): TrainingOperation {
+    const one = pass(Array.from({ length: 100 }, (_, index) => index % 64));
+    return 'data' in one ? { ...one, data: Array.from({ length: 120 }, () => one.data[0]!) } : one;
+  }
+
   it('refuses a submission at once with disk_full; afterwards the same number goes through', async () => {
     const dataDir = await nodeFiles.mkdtemp(join(tmpdir(), 'loopwright-full-'));
     const { state, blobs } = fragile(dataDir);
     const server = await opened({ dataDir, blobs });
     await server.createSession('s');
     state.full = true;
-    expect(await server.submit('s', 1, pass())).toMatchObject({ status: 507, body: { code: 'disk_full' } });
+    expect(await server.submit('s', 1, largePass())).toMatchObject({ status: 507, body: { code: 'disk_full' } });
     state.full = false;
-    expect((await server.train('s', 1, pass())).status).toBe('Completed');
+    expect((await server.train('s', 1, largePass())).status).toBe('Completed');
   });
 
   it('that loses a result fails the operation and leaves the session as if it had not run', async () => {
@@ -362,7 +368,7 @@ describe('a full disk', () => {
     const server = await opened({ dataDir, blobs });
     await server.createSession('s');
     const hold = server.engine.hold('pass');
-    const id = String((await server.submit('s', 1, pass())).body.operationId);
+    const id = String((await server.submit('s', 1, largePass())).body.operationId);
     await hold.entered;
     state.full = true;
     hold.release();

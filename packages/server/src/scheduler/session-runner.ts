@@ -393,6 +393,9 @@ export class SessionRunner {
     this.#ended = true;
     this.#residence.giveUp();
     this.#gap.stop();
+    // Nothing is accepted any more, so that what is skipped below is all that is open.
+    const failure = error === undefined ? {} : { error };
+    await sessions.change(id, { from: ['Created', 'Scheduled', 'Running', 'Blocked'], to: 'Stopping', ...failure });
     await this.#running.giveUp(to === 'Failed' ? 'the session failed' : 'the session was stopped', limits.stopGraceMs);
     await this.#snapshots.stop();
     try {
@@ -402,8 +405,7 @@ export class SessionRunner {
     } catch (cause) {
       logger.error({ session: name, code: asLoopwrightError(cause).code }, 'the end of a session left something');
     }
-    const from = ['Created', 'Scheduled', 'Running', 'Blocked', 'Stopping'] as const;
-    await sessions.change(id, { from, to, ...(error === undefined ? {} : { error }) });
+    await sessions.change(id, { from: ['Stopping'], to, ...failure });
   }
 
   #isOver(): boolean {

@@ -66,6 +66,12 @@ export interface SessionRequest {
   readonly policy: WirePolicy;
 }
 
+/** How long the answer about an operation may be held. */
+interface Hold {
+  readonly waitMs: number;
+  readonly signal?: AbortSignal;
+}
+
 /** An operation as a result request sees it. */
 export type OperationView =
   | { readonly status: 'Pending' | 'InProgress'; readonly record: OperationRecord; readonly progress: Progress }
@@ -153,7 +159,7 @@ export class SessionService {
     const { sessions } = this.#options;
     const session = await this.session(name);
     const from: readonly SessionStatus[] = ['Created', 'Scheduled', 'Running', 'Blocked'];
-    if (!(await sessions.change(session.id, { from, to: 'Stopping' }))) {
+    if (!(await sessions.change(session.id, { from, to: 'Stopping', error: null }))) {
       throw invalidTransition((await this.session(name)).status, 'Stopping');
     }
     this.#background(this.#runnerOf(session).end('Stopped'), name);
@@ -163,7 +169,7 @@ export class SessionService {
   async stopped(name: string): Promise<void> {
     const session = await this.session(name);
     if (!liveStatuses.includes(session.status)) return;
-    await this.#options.sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
+    await this.#options.sessions.change(session.id, { from: liveStatuses, to: 'Stopping', error: null });
     await this.#runnerOf(session).end('Stopped');
   }
 
@@ -235,29 +241,22 @@ export class SessionService {
   async operation(
     name: string,
     id: string,
-    {
-      kind,
-      waitMs,
-      signal,
-    }: { readonly kind: OperationRecord['kind']; readonly waitMs: number; readonly signal?: AbortSignal },
+    { kind, ...hold }: Hold & { readonly kind: OperationRecord['kind'] },
   ): Promise<OperationView> {
-    const { log } = this.#options.tools;
     const session = await this.session(name);
-    const first = await log.get(session.id, id, kind);
-    await log.whenEnded(first, waitMs, signal);
-    return this.#view(session, first.endedAtMs === null ? await log.get(session.id, id, kind) : first);
+    return this.viewOf(await this.#options.tools.log.get(session.id, id, kind), hold);
   }
 
   /** As {@link operation}, by the id alone. @throws `unknown_operation` */
-  async operationById(
-    id: string,
-    { waitMs, signal }: { readonly waitMs: number; readonly signal?: AbortSignal },
-  ): Promise<OperationView> {
+  async operationById(id: string, hold: Hold): Promise<OperationView> {
+    return this.viewOf(await this.#options.tools.log.find(this.#options.workspaceId, id), hold);
+  }
+
+  /** How an accepted operation stands, after it has ended or the time to wait is over. */
+  async viewOf(record: OperationRecord, { waitMs, signal }: Hold): Promise<OperationView> {
     const { log } = this.#options.tools;
-    const first = await log.find(this.#options.workspaceId, id);
-    await log.whenEnded(first, waitMs, signal);
-    const session = await this.#options.sessions.byId(first.sessionId);
-    return this.#view(session, first.endedAtMs === null ? await log.get(session.id, id) : first);
+    const ended = await log.whenEnded(record, waitMs, signal);
+    return this.#view(ended ?? (await log.get(record.sessionId, record.id)));
   }
 
   /** The session of an operation. @throws `unknown_session` */
@@ -283,7 +282,7 @@ export class SessionService {
     const session = await this.session(name);
     const record = await log.get(session.id, id, kind);
     if (record.endedAtMs === null) await this.#runners.get(session.id)?.cancel(record);
-    return this.#view(session, await log.get(session.id, id, kind));
+    return this.#view(await log.get(session.id, id, kind));
   }
 
   /** What ran when, for the sessions of this process. @throws `unknown_session` */
@@ -301,8 +300,11 @@ export class SessionService {
         await sessions.change(session.id, { from: liveStatuses, to: 'Deleting' });
         continue;
       }
-      if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping' });
-      if (live === 'stop' || session.status === 'Stopping')
+      if (live === 'stop') await sessions.change(session.id, { from: liveStatuses, to: 'Stopping', error: null });
+      const { error } = session;
+      if (session.status === 'Stopping' && error !== null)
+        this.#background(this.#runnerOf(session).end('Failed', error), session.name);
+      else if (live === 'stop' || session.status === 'Stopping')
         this.#background(this.#runnerOf(session).end('Stopped'), session.name);
       else this.#run(session);
     }
@@ -316,7 +318,7 @@ export class SessionService {
       const hasWork = async () => (await tools.log.ofSession(session.id, { open: true })).length > 0;
       const reason = await whyExpired(session, limits, tools.clock.now(), hasWork);
       if (reason === undefined) continue;
-      await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Stopping' });
+      await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Stopping', error: null });
       await this.#runnerOf(session).end('Expired', reason);
     }
   }
@@ -327,7 +329,7 @@ export class SessionService {
     await Promise.all([...this.#runners.values()].map((runner) => runner.suspend()));
   }
 
-  async #view(session: SessionRecord, record: OperationRecord): Promise<OperationView> {
+  async #view(record: OperationRecord): Promise<OperationView> {
     const { status } = record;
     switch (status) {
       case 'Completed':
@@ -341,7 +343,7 @@ export class SessionService {
         };
       case 'Pending':
       case 'InProgress': {
-        const runner = this.#runnerOf(session);
+        const runner = this.#runnerOf(await this.#options.sessions.byId(record.sessionId));
         return {
           status: runner.isRunning(record.id) ? 'InProgress' : 'Pending',
           record,

@@ -53,6 +53,8 @@ export class GroupCommit {
     let outcomes: readonly Outcome[];
     try {
       outcomes = await this.#database.transaction().execute(async (trx) => {
+        // One that is alone is undone with its transaction.
+        if (jobs.length === 1) return [{ value: await jobs[0]!.work(trx) }];
         const done: Outcome[] = [];
         for (const { work } of jobs) done.push(await attempt(trx, work));
         return done;

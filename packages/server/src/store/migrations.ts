@@ -195,6 +195,14 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (workspace_id, version_id, name)
   );
   `,
+  `
+  CREATE TABLE small_payloads (
+    workspace_id TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (workspace_id, hash)
+  );
+  `,
 ];
 
 /** The version that this release writes and reads. */

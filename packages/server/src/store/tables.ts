@@ -35,7 +35,7 @@ export interface SessionsTable {
   ended_at_ms: number | null;
 }
 
-/** An accepted operation. Its payload and result are blobs. */
+/** An accepted operation. Its payload and result are blobs, or small payloads. */
 export interface OperationsTable {
   workspace_id: string;
   id: string;
@@ -150,7 +150,15 @@ export interface LedgerTable {
   at_ms: number;
 }
 
-/** Blobs that lost a reference: candidates for deletion, until the collector has looked at them. */
+/** Inputs and results of operations that are too small for a file of their own. */
+export interface SmallPayloadsTable {
+  workspace_id: string;
+  /** SHA-256 of the bytes. */
+  hash: string;
+  bytes: Uint8Array;
+}
+
+/** Blobs and small payloads that lost a reference: candidates for deletion, until the collector has looked at them. */
 export interface GarbageTable {
   workspace_id: string;
   blob: string;
@@ -222,6 +230,7 @@ export interface Tables {
   version_metrics: VersionMetricsTable;
   ledger: LedgerTable;
   garbage: GarbageTable;
+  small_payloads: SmallPayloadsTable;
   snapshots: SnapshotsTable;
   tinker_sessions: TinkerSessionsTable;
   tinker_samplers: TinkerSamplersTable;

@@ -1,6 +1,7 @@
 /** Routes of the Tinker wire, under /api/v1: those of clients and their sessions here, the others beside. */
 import { asLoopwrightError, complaint } from '@loopwright/protocol';
 import { clientConfig, dynamicConfig, encodeError } from '@loopwright/wires/tinker';
+import { clientGone } from '../routes/client-gone.js';
 import type { App } from '../routes/context.js';
 import { managementRoutes } from './management-routes.js';
 import { downloadPath, tinkerPrefix } from './paths.js';
@@ -50,7 +51,7 @@ export function tinkerRoutes(app: App, tinker: TinkerService): void {
     const { request_id: id } = await readObject(c);
     const proto = (c.req.header('accept') ?? '').includes('x-protobuf');
     if (typeof id === 'string') c.var.ids.operationId = id.slice(0, 64);
-    const body = await futures.retrieve(String(id), { proto, signal: c.req.raw.signal }).catch((error: unknown) => {
+    const body = await futures.retrieve(String(id), { proto, signal: clientGone(c) }).catch((error: unknown) => {
       if (asLoopwrightError(error).code === 'unknown_operation') return undefined;
       throw error;
     });

@@ -78,7 +78,7 @@ export function modelFilePath(modelId: string, file: string): string {
 
 /** Headers of ours. */
 export const headers = {
-  /** On result requests: hold the answer up to this many seconds (50 at most). */
+  /** On result requests and sampling submissions: hold the answer up to this many seconds (50 at most); a submission's then has the result too. */
   waitSeconds: 'x-loopwright-wait-seconds',
   /** On training submissions: id of the client that drives the session; another one is refused with `session_has_trainer`. */
   trainer: 'x-loopwright-trainer',

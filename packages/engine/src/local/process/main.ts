@@ -1,6 +1,7 @@
 /** Entry of the engine's process: loads one model and answers calls until its parent goes away. */
 import { asLoopwrightError, LoopwrightError } from '@loopwright/protocol';
 import type { OnToken } from '../../engine.js';
+import { nudgeThreadPool } from '../../nudge-thread-pool.js';
 import { LocalEngine } from '../local-engine.js';
 import { type FromEngine, isFileMethod, type ToEngine } from './messages.js';
 import type { EngineProcessConfig } from './spawn.js';
@@ -14,6 +15,7 @@ process.on('disconnect', () => process.exit(0));
 // Ctrl-C reaches the whole group; the parent decides what is finished first.
 process.on('SIGINT', () => undefined);
 
+nudgeThreadPool();
 const config = JSON.parse(process.argv[2] ?? '{}') as EngineProcessConfig; // true: spawn.ts writes it
 const loading = LocalEngine.load(config.card, {
   ...config.options,

@@ -1,8 +1,9 @@
 /** `loopwright replay` and `loopwright diff` on logs of real training: what was recorded comes again, bit for bit, from an empty engine. */
-import { cp, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startServer } from '@loopwright/server';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
+import Database from 'libsql';
 import { type DatumFor, ServiceClient } from 'loopwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, startCommand } from './support/command.js';
@@ -131,11 +132,7 @@ describe('replay', () => {
   test('names the operation whose stored inputs were changed from outside, and exits with 1', async () => {
     const dataDir = join(folder.path, 'tampered');
     await cp(runs.calm, dataDir, { recursive: true });
-    const path = await inputsOfSix(dataDir);
-    const bytes = await readFile(path);
-    bytes[bytes.length - 1] = bytes[bytes.length - 1]! ^ 1;
-    await unlink(path);
-    await writeFile(path, bytes);
+    damageInputsOfSix(dataDir);
     const { code, events } = await runCommand(replayArgs(dataDir, '--json'), { home });
     expect(code).toBe(1);
     expect(events.filter(({ type }) => type === 'difference')).toMatchObject([
@@ -205,12 +202,20 @@ describe('diff', () => {
   });
 });
 
-/** Where the inputs of operation 6 are stored: the only ones with a datum of 12 tokens. */
-async function inputsOfSix(dataDir: string): Promise<string> {
-  const blobs = join(dataDir, 'blobs');
-  for (const name of await readdir(blobs, { recursive: true })) {
-    const text = await readFile(join(blobs, name), 'latin1').catch(() => ''); // folders
-    if (text.includes('"kind":"operation"') && text.includes('"length":12}')) return join(blobs, name);
-  }
-  throw new Error('no such blob');
+/** Changes one bit of what operation 6 was given: the only one with a datum of 12 tokens. */
+function damageInputsOfSix(dataDir: string): void {
+  const database = new Database(join(dataDir, 'loopwright.db'));
+  const rows = database.prepare('SELECT hash, bytes FROM small_payloads').all([]) as {
+    readonly hash: string;
+    readonly bytes: ArrayBuffer;
+  }[]; // true: the columns asked for
+  const six = rows.find(({ bytes }) => {
+    const text = Buffer.from(bytes).toString('latin1');
+    return text.includes('"kind":"operation"') && text.includes('"length":12}');
+  });
+  if (six === undefined) throw new Error('no such payload');
+  const bytes = Buffer.from(six.bytes);
+  bytes[bytes.length - 1] = bytes[bytes.length - 1]! ^ 1;
+  database.prepare('UPDATE small_payloads SET bytes = ? WHERE hash = ?').run([bytes, six.hash]);
+  database.close();
 }

@@ -7,9 +7,11 @@ import { access } from 'node:fs';
 
 const everyMs = 1_000;
 
-let timer: NodeJS.Timeout | undefined;
+let isOn = false;
 
 /** From now on a file operation of this process is never forgotten for longer than a second. Keeps no process alive; twice is harmless. */
 export function nudgeThreadPool(): void {
-  timer ??= setInterval(() => access(process.execPath, () => undefined), everyMs).unref();
+  if (isOn) return;
+  isOn = true;
+  setInterval(() => access(process.execPath, () => undefined), everyMs).unref();
 }

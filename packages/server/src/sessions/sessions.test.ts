@@ -344,9 +344,9 @@ describe('usage', () => {
     ]);
     expect(await used(`?to=${lines[0]!.firstAtMs}`)).toEqual([]);
     expect(await used(`?from=${lines[1]!.lastAtMs + 1}`)).toEqual([]);
-    expect(await used('?by=day')).toEqual([400, 'by']);
-    expect(await used('?from=yesterday')).toEqual([400, 'from']);
-    expect(await used('?until=1')).toEqual([400, 'query']);
+    expect(await used('?by=day')).toEqual([400, 'query.by']);
+    expect(await used('?from=yesterday')).toEqual([400, 'query.from']);
+    expect(await used('?until=1')).toEqual([400, 'query.until']);
   });
 });
 

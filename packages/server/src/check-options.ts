@@ -19,6 +19,13 @@ export function checkMemoryLimit(maxMemoryBytes: number): void {
 }
 
 /** @throws `invalid_argument` */
+export function checkSaveTtl(saveTtlSeconds: number | null): void {
+  if (saveTtlSeconds === null || (Number.isSafeInteger(saveTtlSeconds) && saveTtlSeconds > 0)) return;
+  const [expected, remedy] = ['whole seconds from 1 on', 'give null to keep what is saved'];
+  throw complaint({ field: 'saveTtlSeconds', expected, got: String(saveTtlSeconds), remedy });
+}
+
+/** @throws `invalid_argument` */
 export function checkMaxRedo(maxRedoSeconds: number | null): void {
   if (maxRedoSeconds === null || (maxRedoSeconds >= 0 && Number.isFinite(maxRedoSeconds))) return;
   const [expected, remedy] = ['seconds from 0 on', 'give null to take no snapshots'];

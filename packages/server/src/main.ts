@@ -15,7 +15,7 @@ import { authorizer, checkExposure } from './auth/authorize.js';
 import { once, oneAtATime, repeat } from './background.js';
 import type { BlobStore } from './blobs/blob-store.js';
 import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
-import { checkMaxRedo, checkMemoryLimit, checkSwapAfter } from './check-options.js';
+import { checkMaxRedo, checkMemoryLimit, checkSaveTtl, checkSwapAfter } from './check-options.js';
 import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
 import { embeddedEngines } from './engines/embedded.js';
@@ -105,6 +105,11 @@ export interface ServerOptions {
   readonly idleTimeoutMs?: number | null;
   /** Sessions expire so long after their creation, whatever they do; null (the default) lets them live. */
   readonly lifetimeMs?: number | null;
+  /**
+   * Weights that a client of the SageMaker wire saves expire so long after the save, where it doesn't say (its SDK can't); null (the default)
+   * keeps them. States stay, and so does what our own client saves, which names a time where it wants one.
+   */
+  readonly saveTtlSeconds?: number | null;
   /** How long running work may take to give up at a stop or a close; 10 s by default. */
   readonly stopGraceMs?: number;
   /** Between looks for expired versions and idle sessions; 1 minute by default. */
@@ -205,6 +210,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
   checkMemoryLimit(maxMemoryBytes);
   checkSwapAfter(swapAfterMs);
   checkMaxRedo(maxRedoSeconds);
+  checkSaveTtl(options.saveTtlSeconds ?? null);
   const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, lowMemory, swapAfterMs, logger }) } =
     options;
   const workspaceId = defaultWorkspace;
@@ -274,6 +280,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       admission,
       policy,
       tinker,
+      saveTtlSeconds: options.saveTtlSeconds ?? null,
       version: await ownVersion(),
       startedAtMs: clock.now(),
     });

@@ -114,6 +114,12 @@ function buildProgram(context: CommandContext): Command {
     )
     .option('--lifetime <minutes>', 'a session expires at this age; 0 lets it live', wholeNumber(0, 10_000_000), 0)
     .option(
+      '--save-ttl <hours>',
+      'weights that SageMaker clients save expire after so long; 0 keeps them, as states are kept always',
+      wholeNumber(0, 87_600),
+      0,
+    )
+    .option(
       '--shutdown-seconds <n>',
       'it has ended by then after Ctrl-C or SIGTERM; a second one ends it at once',
       wholeNumber(1, 3600),

@@ -32,6 +32,8 @@ export interface ServeOptions {
   readonly idleTimeout: number;
   /** Minutes; 0 for no end. */
   readonly lifetime: number;
+  /** Hours; 0 for never. */
+  readonly saveTtl: number;
   readonly shutdownSeconds: number;
   /** Bytes. */
   readonly maxBody?: number;
@@ -73,6 +75,7 @@ export async function serve(options: ServeOptions, { console, settings, exitWith
     maxLiveSessions: maxSessions,
     idleTimeoutMs: orNever(idleTimeout),
     lifetimeMs: orNever(lifetime),
+    saveTtlSeconds: options.saveTtl === 0 ? null : options.saveTtl * 3600,
     stopGraceMs: Math.min(10_000, options.shutdownSeconds * 500),
     limits: {
       ...(options.maxBody === undefined ? {} : { bodyBytes: options.maxBody }),

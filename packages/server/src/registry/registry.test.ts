@@ -162,4 +162,29 @@ describe('ephemeral versions', () => {
     expect(blobCount(server)).toBe(stored - 1);
     await expect(server.sample('s', { modelPackageArn: arn })).rejects.toThrow('does not exist any more');
   });
+
+  it('are what SageMaker clients save where the operator says so, but not what says when it ends, states, or what our client keeps', async () => {
+    const clock = new ManualClock();
+    const server = await started({ clock, saveTtlSeconds: 3600 });
+    const save = (sequenceNumber: number, operationConfig: object, headers: Readonly<Record<string, string>> = {}) =>
+      server.request('POST', '/v1/training-sessions/s/operations', { sequenceNumber, operationConfig }, headers);
+    const trainer = { 'x-loopwright-trainer': 'ours' };
+    const ids = [
+      await save(1, { saveWeights: {} }),
+      await save(2, { saveWeights: { ttlSeconds: 60 } }),
+      await save(3, { saveState: {} }),
+      await save(4, { saveWeights: {} }, trainer),
+    ].map(({ body }) => String(body.operationId));
+    for (const id of ids) expect((await server.result('s', id)).status).toBe('Completed');
+    const { versions } = (await server.request('GET', '/v1/registry/versions')).body as {
+      versions: { number: number; expiresAtMs: number | null }[];
+    };
+    const lives = versions.map(({ number, expiresAtMs }) => [number, expiresAtMs && expiresAtMs - clock.now()]);
+    expect(lives).toEqual([
+      [4, null],
+      [3, null],
+      [2, 60_000],
+      [1, 3_600_000],
+    ]);
+  });
 });

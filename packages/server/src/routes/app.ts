@@ -39,6 +39,7 @@ export interface AppOptions extends ControlPlaneOptions {
   readonly logger: Logger;
   readonly wires: readonly WireName[];
   readonly tinker: TinkerService;
+  readonly saveTtlSeconds: number | null;
   readonly version: string;
 }
 
@@ -142,7 +143,7 @@ export function createApp(options: AppOptions): App {
 
   if (wires.includes('sagemaker')) {
     controlPlane(app, options);
-    runtimePlane(app, service);
+    runtimePlane(app, options);
     chatRoutes(app, answers);
   }
   if (wires.includes('openai')) openaiRoutes(app, { answers, targets });

@@ -28,16 +28,23 @@ import { readJson } from './read-body.js';
 /** Between versions and their ARNs, for both planes. */
 export const arns: ReturnType<typeof arnMap> = arnMap();
 
-export function runtimePlane(app: App, service: SessionService): void {
+export interface RuntimePlaneOptions {
+  readonly service: SessionService;
+  /** As the option of the server. */
+  readonly saveTtlSeconds: number | null;
+}
+
+export function runtimePlane(app: App, { service, saveTtlSeconds }: RuntimePlaneOptions): void {
   app.post(runtimeRoutes.executeTraining.path, async (c) => {
     const name = c.req.param('name');
     const trainer = c.req.header(headers.trainer);
     const body = await readJson(c);
     const { operation, ...submission } = await decodeOrSpend(service, name, body);
+    const expires = operation.type === 'save-weights' && operation.ttlSeconds === null && trainer === undefined;
     const record = await service.submitTraining(
       name,
       { ...submission, ...(trainer === undefined ? {} : { trainer: trainer.slice(0, 128) }) },
-      operation,
+      expires ? { ...operation, ttlSeconds: saveTtlSeconds } : operation,
     );
     c.var.ids.operationId = record.id;
     return c.json({ operationId: record.id });

@@ -1,15 +1,19 @@
 /** The program in an answer. */
 
-const fenceNames: Readonly<Record<'python' | 'javascript', readonly string[]>> = {
+export type BlockLanguage = 'python' | 'javascript' | 'json' | 'sql';
+
+const fenceNames: Readonly<Record<BlockLanguage, readonly string[]>> = {
   python: ['', 'python', 'python3', 'py'],
   javascript: ['', 'javascript', 'js', 'node'],
+  json: ['', 'json'],
+  sql: ['', 'sql', 'sqlite'],
 };
 
 /**
  * The last fenced block that is closed and names the language or none; null where there is none. A fence is three or more backticks or
  * tildes at the start of a line, and is closed by one of the same kind that is no shorter.
  */
-export function codeBlock(text: string, language: 'python' | 'javascript'): string | null {
+export function codeBlock(text: string, language: BlockLanguage): string | null {
   let found: string | null = null;
   let open: { readonly fence: string; readonly isWanted: boolean; readonly lines: string[] } | undefined;
   for (const line of text.split(/\r?\n/)) {

@@ -133,7 +133,15 @@ export type { EvaluateOptions, Evaluation } from './training/evaluate.js';
 export { evaluate } from './training/evaluate.js';
 export { runGrpo } from './training/grpo.js';
 export type { Metrics } from './training/grpo-metrics.js';
-export type { GrpoOptions, GrpoReference, GrpoResult, GrpoStep } from './training/grpo-options.js';
+export type {
+  CommonGrpoOptions,
+  EpisodeGrpoOptions,
+  EpisodeGrpoStep,
+  GrpoOptions,
+  GrpoReference,
+  GrpoResult,
+  GrpoStep,
+} from './training/grpo-options.js';
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';

@@ -46,6 +46,8 @@ export type {
   EpisodeDatumsOptions,
   EpisodeEnvironment,
   EpisodeGroup,
+  EpisodeGrpoOptions,
+  EpisodeGrpoStep,
   EpisodeProblem,
   EpisodeRollout,
   EpisodeSequence,

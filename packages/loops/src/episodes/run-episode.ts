@@ -126,7 +126,8 @@ async function play<P extends EpisodeProblem>(
     const { tokens: prompt, thinkingOpen } = environmentWork(() => transcript.prompt(messages));
     const maxTokens = Math.min(options.maxTokens, maxContext - prompt.length);
     if (maxTokens < 1) return unfinished(episode, 'context_full', signal);
-    const sampling = { numSamples: 1, maxTokens, temperature, seed: mixSeed(seed, index), signal };
+    const { stopTokenIds } = renderer; // more than the files may name, as the end of a call
+    const sampling = { numSamples: 1, maxTokens, temperature, stopTokenIds, seed: mixSeed(seed, index), signal };
     const { sequences } = await orAborted(signal, 'sampling_error', () => sampler.sample(prompt, sampling));
     const [sequence] = sequences;
     if (sequence === undefined)

@@ -99,18 +99,28 @@ function resolve<P extends EpisodeProblem>({
 }: RunEpisodesOptions<P>) {
   wholeNumber('problems.length', rest.problems.length, 1);
   wholeNumber('groupSize', groupSize, 1);
-  wholeNumber('maxTurns', maxTurns, 1);
+  checkLimits({ maxTurns, maxContext, timeoutMs, concurrency });
   wholeNumber('maxTokens', maxTokens, 1);
-  if (maxContext !== Number.POSITIVE_INFINITY) wholeNumber('maxContext', maxContext, 2);
   numberWithin('temperature', temperature, { min: 0, max: 2 });
-  numberWithin('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 });
-  wholeNumber('concurrency', concurrency, 1);
   numberWithin('maxFailureShare', maxFailureShare, { min: 0, max: 1 });
   const { sampler, tokenizer, environment } = rest;
   return {
     ...{ sampler, tokenizer, environment, groupSize, maxTurns, maxTokens, maxContext, temperature, timeoutMs },
     ...{ concurrency, maxFailureShare, seed, now, after },
   };
+}
+
+export type EpisodeLimits = Pick<
+  RunEpisodesOptions<EpisodeProblem>,
+  'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency'
+>;
+
+/** @throws `invalid_argument` */
+export function checkLimits({ maxTurns, maxContext, timeoutMs, concurrency }: EpisodeLimits): void {
+  if (maxTurns !== undefined) wholeNumber('maxTurns', maxTurns, 1);
+  if (maxContext !== undefined && maxContext !== Number.POSITIVE_INFINITY) wholeNumber('maxContext', maxContext, 2);
+  if (timeoutMs !== undefined) numberWithin('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 });
+  if (concurrency !== undefined) wholeNumber('concurrency', concurrency, 1);
 }
 
 /** Runs work that ends when the run is aborted or its own time is over, and knows which. */
@@ -142,8 +152,11 @@ async function timed<T>(
   }
 }
 
-function checkFailures(rollouts: readonly EpisodeRollout[], limit: number): void {
-  const failed = rollouts.filter(({ reward }) => reward === undefined);
+/** @throws `rollouts_failed` when a larger share than `limit` came to no reward of its own */
+export function checkFailures(rollouts: readonly EpisodeRollout[], limit: number): void {
+  const failed = rollouts.filter(
+    ({ reward, grade }) => reward === undefined || (grade !== undefined && isFailure(grade)),
+  );
   if (failed.length <= limit * rollouts.length) return;
   const counts = new Map<string, number>();
   for (const { status, grade } of failed) {

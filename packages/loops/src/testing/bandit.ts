@@ -20,8 +20,9 @@ import type { Sampler, Scorer, Trainer } from '../training/clients.js';
 const characters = Array.from('0123456789=+-?x\u001b\n');
 
 /** One token a character. */
-export function characterTokenizer(): Tokenizer {
+export function characterTokenizer(chatTemplate?: string): Tokenizer {
   return loadTokenizer({
+    chatTemplate,
     tokenizerJson: {
       model: { type: 'BPE', vocab: Object.fromEntries(characters.map((char, i) => [char, i])), merges: [] },
       decoder: { type: 'Fuse' },

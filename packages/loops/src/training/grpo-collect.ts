@@ -1,18 +1,13 @@
 /** The groups of a step: drawn, sampled, scored, judged, and filled up where some teach nothing. */
-import type { SampledTokens } from '@loopwright/client';
-import type { Tokenizer } from '@loopwright/text';
-import type { Environment, Problem } from '../environments/environment.js';
 import { mixSeed, type Random } from '../random.js';
 import type { Sampler } from './clients.js';
-import { type ReferenceScores, scoreGroups, teaches, withPenalties } from './grpo-data.js';
 import type { GrpoReference, Resolved } from './grpo-options.js';
-import { gradeGroups, type RolloutGroup, sampleGroups } from './rollouts.js';
+import type { GrpoTask, ReferenceScores } from './grpo-task.js';
 import type { Scope } from './scope.js';
 
-export interface CollectOptions<P extends Problem> {
+export interface CollectOptions<P, G> {
   readonly run: Resolved;
-  readonly environment: Environment<P>;
-  readonly tokenizer: Tokenizer;
+  readonly task: GrpoTask<P, G>;
   readonly sampler: Sampler;
   readonly random: Random;
   readonly scope: Scope;
@@ -22,9 +17,9 @@ export interface CollectOptions<P extends Problem> {
   readonly clock: () => number;
 }
 
-export interface Collected<P extends Problem> {
+export interface Collected<G> {
   /** All that was sampled, the groups that teach nothing included. */
-  readonly groups: readonly RolloutGroup<P>[];
+  readonly groups: readonly G[];
   /** Undefined when the step measures no distance. */
   readonly reference: ReferenceScores | undefined;
   readonly times: Readonly<Record<string, number>>;
@@ -33,48 +28,35 @@ export interface Collected<P extends Problem> {
 /**
  * Draws P problems; then, for as many rounds as are allowed, as many as groups teach nothing.
  *
- * @throws `cancelled`, `grader_failed`, and what the client throws
+ * @throws `cancelled`, and what the task throws
  * @see arXiv:2503.14476 (DAPO), section 3.2, for the refill
  */
-export async function collectGroups<P extends Problem>({
+export async function collectGroups<P, G>({
   run,
-  environment,
-  tokenizer,
+  task,
   sampler,
   random,
   scope,
   step,
   clock,
-}: CollectOptions<P>): Promise<Collected<P>> {
-  const groups: RolloutGroup<P>[] = [];
-  const scores = new Map<SampledTokens, readonly number[]>();
+}: CollectOptions<P, G>): Promise<Collected<G>> {
+  const groups: G[] = [];
+  const scores = new Map<object, readonly number[]>();
   const times: Record<string, number> = {};
   const lap = (name: string): void => {
     times[name] = (times[name] ?? 0) + clock();
   };
+  const reference = isMeasured(run, step) ? { scorer: run.reference.scorer, scores } : undefined;
   for (let round = 0; round <= run.refillRounds; round++) {
-    const missing = run.groupsPerStep - groups.filter((group) => teaches(group, run)).length;
+    const missing = run.groupsPerStep - groups.filter((group) => task.teaches(group)).length;
     if (missing === 0) break;
-    const problems = Array.from({ length: missing }, () => environment.draw(random));
-    const sampled = await sampleGroups({
-      ...{ sampler, environment, tokenizer, problems, scope },
-      ...{ numSamples: run.samplesPerGroup, maxTokens: run.maxTokens, temperature: run.temperature },
-      seedOf: (group) => mixSeed(run.seed, step, groups.length + group),
-    });
-    lap('time/sample_ms');
-    if (isMeasured(run, step)) {
-      for (const [sample, logprobs] of await scoreGroups(sampled, run.reference.scorer, scope)) {
-        scores.set(sample, logprobs);
-      }
-      lap('time/reference_ms');
-    }
-    const { maxGraderErrorShare, onGraderError } = run;
-    const limits = { maxGraderErrorShare, onGraderError, earlier: groups };
-    const judging = { groups: sampled, environment, tokenizer, ...limits, scope };
-    groups.push(...withPenalties(await gradeGroups(judging), run));
-    lap('time/grade_ms');
+    const problems = Array.from({ length: missing }, () => task.draw(random));
+    const first = groups.length;
+    const seedOf = (group: number): number => mixSeed(run.seed, step, first + group);
+    const earlier = [...groups];
+    groups.push(...(await task.round(problems, { sampler, scope, seedOf, earlier, lap, reference })));
   }
-  return { groups, reference: isMeasured(run, step) ? scores : undefined, times };
+  return { groups, reference: reference === undefined ? undefined : scores, times };
 }
 
 function isMeasured(run: Resolved, step: number): run is Resolved & { readonly reference: GrpoReference } {

@@ -10,11 +10,9 @@ import { lengthDivisors, overlongPenalty } from '../statistics/lengths.js';
 import type { Scorer } from './clients.js';
 import { rewardsOf } from './grpo-metrics.js';
 import type { Resolved } from './grpo-options.js';
+import type { ReferenceScores, TrainingData } from './grpo-task.js';
 import type { Rollout, RolloutGroup } from './rollouts.js';
 import type { Scope } from './scope.js';
-
-/** Log-probabilities of sampled tokens under the reference, by sample. */
-export type ReferenceScores = ReadonlyMap<SampledTokens, readonly number[]>;
 
 interface PromptedSequences {
   readonly prompt: readonly number[];
@@ -64,12 +62,6 @@ export function withPenalties<P extends Problem>(
 export function teaches(group: RolloutGroup<Problem>, { overlong }: Pick<Resolved, 'overlong'>): boolean {
   const judged = group.rollouts.filter(isJudged);
   return !isDead(rewardsOf(judged)) && judged.some((rollout) => isTrained(rollout, overlong));
-}
-
-export interface TrainingData {
-  readonly data: readonly DatumFor<RlLossName>[];
-  /** The same answers for the KL loss, each position weighing what its advantage is divided by; empty without such a loss. */
-  readonly near: readonly ReferencedDatum[];
 }
 
 interface DataOptions

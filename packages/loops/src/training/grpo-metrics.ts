@@ -1,8 +1,8 @@
 /** The numbers of a step, named `group/name`. Numbers only: nothing of what was sampled. */
-import type { ForwardBackwardOutput, OptimStepOutput, SampledTokens } from '@loopwright/client';
+import type { ForwardBackwardOutput, OptimStepOutput } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
-import { isFailure, type Problem } from '../environments/environment.js';
+import { type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { isDead, mean, populationStd } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
 import type { Rollout, RolloutGroup } from './rollouts.js';
@@ -11,7 +11,7 @@ import type { Rollout, RolloutGroup } from './rollouts.js';
 export type Metrics = Readonly<Record<string, number>>;
 
 /** Rewards of the answers that have one: graded, or set to the floor where grading failed. */
-export function rewardsOf(rollouts: readonly Rollout[]): number[] {
+export function rewardsOf(rollouts: readonly { readonly reward?: number }[]): number[] {
   return rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward]));
 }
 
@@ -25,7 +25,7 @@ export function rewardsOf(rollouts: readonly Rollout[]): number[] {
  */
 export function rolloutMetrics(
   groups: readonly RolloutGroup<Problem>[],
-  reference: ReadonlyMap<SampledTokens, readonly number[]> | undefined,
+  reference: ReadonlyMap<object, readonly number[]> | undefined,
 ): Metrics {
   const rollouts = groups.flatMap((group) => group.rollouts);
   const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
@@ -79,8 +79,8 @@ export function trainingMetrics(
 }
 
 /** Components are measured apart, so that one that stops working doesn't hide in the sum. */
-function componentMetrics(rollouts: readonly Rollout[]): Metrics {
-  const all = rollouts.flatMap(({ grade }) => grade.components ?? []);
+export function componentMetrics(rollouts: readonly { readonly grade?: Grade }[]): Metrics {
+  const all = rollouts.flatMap(({ grade }) => grade?.components ?? []);
   const metrics: Record<string, number> = {};
   for (const name of new Set(all.map((component) => component.name))) {
     const own = all.filter((component) => component.name === name);
@@ -104,6 +104,6 @@ export function gradingWarning(groups: readonly RolloutGroup<Problem>[]): string
   return `${failures.length} of ${rollouts.length} answers could not be graded (${kinds}) and were ${fate}`;
 }
 
-function finite(metrics: Metrics): Metrics {
+export function finite(metrics: Metrics): Metrics {
   return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
 }

@@ -3,6 +3,8 @@ import { complaint, type LossConfig } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import type { RlLossName } from '../datums/rl-datum.js';
 import type { Environment, Problem } from '../environments/environment.js';
+import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment.js';
+import type { EpisodeGroup, RunEpisodesOptions } from '../episodes/run-episodes.js';
 import { centerRewards } from '../statistics/advantages.js';
 import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
@@ -11,9 +13,9 @@ import type { Metrics } from './grpo-metrics.js';
 import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
 
-export interface GrpoOptions<P extends Problem> {
+/** Options for tasks of any kind. */
+export interface CommonGrpoOptions {
   readonly training: Trainer;
-  readonly environment: Environment<P>;
   /** Default: that of the training client's base model. */
   readonly tokenizer?: Tokenizer;
   readonly steps: number;
@@ -61,10 +63,28 @@ export interface GrpoOptions<P extends Problem> {
   /** Of problems and samples; default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
-  /** Called after each step, and awaited. */
-  readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
   readonly now?: () => number;
+}
+
+/** For problems of one answer. */
+export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions {
+  readonly environment: Environment<P>;
+  /** Called after each step, and awaited. */
+  readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
+}
+
+/**
+ * For episodes of several turns. `samplesPerGroup` are the episodes of a problem, `maxTokens` those of one answer; all sampled tokens of an episode have
+ * the advantage of its reward. `maxGraderErrorShare` counts all episodes that came to no reward, for whatever reason; `onGraderError` is about those whose grading failed, and the others
+ * are left out. `overlong: 'mask'` leaves episodes with an answer that was cut off out of training; a penalty goes by the longest answer, length normalisation by all tokens that were sampled.
+ */
+export interface EpisodeGrpoOptions<P extends EpisodeProblem>
+  extends CommonGrpoOptions,
+    Pick<RunEpisodesOptions<P>, 'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency' | 'after'> {
+  readonly environment: EpisodeEnvironment<P>;
+  /** Called after each step, and awaited. */
+  readonly onStep?: (step: EpisodeGrpoStep<P>) => void | Promise<void>;
 }
 
 export interface GrpoReference {
@@ -83,7 +103,7 @@ export interface GrpoReference {
   readonly everySteps?: number;
 }
 
-interface GrpoStepFacts<P extends Problem> {
+interface GrpoStepFacts<G> {
   /** From 1. */
   readonly step: number;
   readonly totalSteps: number;
@@ -91,13 +111,16 @@ interface GrpoStepFacts<P extends Problem> {
   /** What went wrong without ending the run, such as answers that could not be graded; one line each, without content. */
   readonly warnings: readonly string[];
   /** What was sampled: content, for people and tests, not for logs. */
-  readonly groups: readonly RolloutGroup<P>[];
+  readonly groups: readonly G[];
 }
 
 /** One step; a skipped one changed no weights. */
-export type GrpoStep<P extends Problem = Problem> =
-  | ({ readonly type: 'step-end' } & GrpoStepFacts<P>)
-  | ({ readonly type: 'step-skipped'; readonly reason: string } & GrpoStepFacts<P>);
+export type StepOf<G> =
+  | ({ readonly type: 'step-end' } & GrpoStepFacts<G>)
+  | ({ readonly type: 'step-skipped'; readonly reason: string } & GrpoStepFacts<G>);
+
+export type GrpoStep<P extends Problem = Problem> = StepOf<RolloutGroup<P>>;
+export type EpisodeGrpoStep<P extends EpisodeProblem = EpisodeProblem> = StepOf<EpisodeGroup<P>>;
 
 export interface GrpoResult {
   /** Of the weights after the last step. */
@@ -108,7 +131,7 @@ export interface GrpoResult {
 }
 
 /** Options with every default filled in, checked. */
-export function resolve<P extends Problem>({
+export function resolve({
   steps,
   groupsPerStep = 8,
   samplesPerGroup = 8,
@@ -129,7 +152,7 @@ export function resolve<P extends Problem>({
   seed = 0,
   now = () => performance.now(),
   training,
-}: GrpoOptions<P>) {
+}: CommonGrpoOptions) {
   wholeNumber('steps', steps, 1);
   wholeNumber('groupsPerStep', groupsPerStep, 1);
   wholeNumber('samplesPerGroup', samplesPerGroup, 2);

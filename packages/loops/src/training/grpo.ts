@@ -5,19 +5,32 @@
  * Shapes: P groups (problems) of a step, G samples of a group.
  */
 import type { LossConfigFor, OptimStepOutput } from '@loopwright/client';
+import type { Tokenizer } from '@loopwright/text';
 import type { RlLossName } from '../datums/rl-datum.js';
 import type { Problem } from '../environments/environment.js';
+import type { EpisodeProblem } from '../episodes/environment.js';
+import { checkLimits } from '../episodes/run-episodes.js';
 import { klLoss } from '../losses/kl-loss.js';
 import { createRandom } from '../random.js';
+import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
+import { episodeTask } from './episode-task.js';
 import { collectGroups } from './grpo-collect.js';
-import { trainingData } from './grpo-data.js';
-import { gradingWarning, type Metrics, rolloutMetrics, trainingMetrics } from './grpo-metrics.js';
-import { type GrpoOptions, type GrpoResult, resolve } from './grpo-options.js';
+import { type Metrics, trainingMetrics } from './grpo-metrics.js';
+import {
+  type CommonGrpoOptions,
+  type EpisodeGrpoOptions,
+  type GrpoOptions,
+  type GrpoResult,
+  type Resolved,
+  resolve,
+  type StepOf,
+} from './grpo-options.js';
+import type { GrpoTask } from './grpo-task.js';
 import { withScope } from './scope.js';
 
 /**
- * Trains on rewards.
+ * Trains on rewards: of answers, or of episodes of several turns (an environment with `begin`).
  *
  * Groups whose rewards are all equal teach nothing: they are counted (`groups/dead`) and left out, also where a KL
  * coefficient is set, and others are drawn in their place where `refillRounds` allows it; a step with no other groups is
@@ -31,11 +44,43 @@ import { withScope } from './scope.js';
  * @example
  * const { sampler } = await runGrpo({ training, environment: arithmetic(), steps: 30, onStep: view.onStep });
  */
-export async function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promise<GrpoResult> {
+export function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promise<GrpoResult>;
+export function runGrpo<P extends EpisodeProblem>(options: EpisodeGrpoOptions<P>): Promise<GrpoResult>;
+export async function runGrpo<P extends Problem>(options: GrpoOptions<P> | EpisodeGrpoOptions<P>): Promise<GrpoResult> {
   const run = resolve(options);
+  if (!isOfEpisodes(options))
+    return loop(options, run, (tokenizer) => answerTask({ environment: options.environment, tokenizer, run }));
+  const { environment, maxTurns, maxContext, timeoutMs, concurrency, after } = options;
+  checkLimits(options);
+  const limits = withoutUndefined({ maxTurns, maxContext, timeoutMs, concurrency, after });
+  return loop(options, run, (tokenizer) => episodeTask({ ...limits, environment, tokenizer, run }));
+}
+
+function isOfEpisodes<P extends Problem>(
+  options: GrpoOptions<P> | EpisodeGrpoOptions<P>,
+): options is EpisodeGrpoOptions<P> {
+  return 'begin' in options.environment;
+}
+
+/** The options that were given. */
+type Given<T> = { readonly [K in keyof T]?: Exclude<T[K], undefined> };
+
+function withoutUndefined<T extends object>(options: T): Given<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>; // true: of the same keys, without some
+}
+
+interface LoopOptions<G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal'> {
+  readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
+}
+
+function loop<P, G>(
+  options: LoopOptions<G>,
+  run: Resolved,
+  taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>,
+): Promise<GrpoResult> {
   return withScope(options.signal, async (scope) => {
-    const { training, environment } = options;
-    const tokenizer = options.tokenizer ?? (await training.getTokenizer());
+    const { training } = options;
+    const task = taskOf(options.tokenizer ?? (await training.getTokenizer()));
     const random = createRandom(run.seed);
     const allMetrics: Metrics[] = [];
     let skippedSteps = 0;
@@ -46,17 +91,14 @@ export async function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promi
       scope.check();
       const clock = stopwatch(run.now);
 
-      const { groups, reference, times } = await collectGroups({
-        ...{ run, environment, tokenizer, sampler, random, scope, step, clock },
-      });
-      const { data, near } = trainingData(groups, { ...run, reference });
+      const { groups, reference, times } = await collectGroups({ run, task, sampler, random, scope, step, clock });
+      const { data, near } = task.data(groups, reference);
       const before = {
-        ...rolloutMetrics(groups, reference),
+        ...task.metrics(groups, reference),
         'groups/refilled': groups.length - run.groupsPerStep,
         ...times,
       };
-      const warning = gradingWarning(groups);
-      const facts = { step, totalSteps: run.steps, groups, warnings: warning === undefined ? [] : [warning] };
+      const facts = { step, totalSteps: run.steps, groups, warnings: task.warnings(groups) };
       if (data.length === 0) {
         skippedSteps += 1;
         const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };

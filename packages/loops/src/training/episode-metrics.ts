@@ -1,0 +1,86 @@
+/** The numbers of a step's episodes, named as those of single answers are. */
+import { isFailure } from '../environments/environment.js';
+import type { EpisodeProblem } from '../episodes/environment.js';
+import type { EpisodeRollout, EpisodeStatus } from '../episodes/run-episode.js';
+import type { EpisodeGroup } from '../episodes/run-episodes.js';
+import { isDead, mean, populationStd } from '../statistics/advantages.js';
+import { klK3 } from '../statistics/kl.js';
+import { componentMetrics, finite, type Metrics, rewardsOf } from './grpo-metrics.js';
+import type { ReferenceScores } from './grpo-task.js';
+
+const statuses = [
+  'turn_limit',
+  'context_full',
+  'timeout',
+  'environment_error',
+  'sampling_error',
+] as const satisfies readonly EpisodeStatus[];
+
+/**
+ * As `rolloutMetrics`, with `completion/…` over the answers of all turns and `grade/excluded` over all that came to no reward; and `episode/turns_mean`, `episode/sequences_mean`,
+ * `episode/retokenized_turns`, and of each status but `done` how many ended so (`episode/timeout` and so on).
+ */
+export function episodeMetrics(
+  groups: readonly EpisodeGroup<EpisodeProblem>[],
+  reference: ReferenceScores | undefined,
+): Metrics {
+  const rollouts = groups.flatMap((group) => group.rollouts);
+  const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
+  const graded = rewards_PG.filter((rewards) => rewards.length > 0);
+  const answers = rollouts.flatMap(({ turns }) => turns.map(({ sequence }) => sequence));
+  const count = (test: (rollout: EpisodeRollout) => boolean): number => rollouts.filter(test).length;
+  return finite({
+    ...componentMetrics(rollouts),
+    'reward/mean': mean(rewards_PG.flat()),
+    'reward/std_within_group': mean(graded.map(populationStd)),
+    'groups/dead': graded.filter(isDead).length,
+    'groups/ungraded': groups.length - graded.length,
+    'grade/unparsed_share': count(({ grade }) => grade?.status === 'unparsed') / rollouts.length,
+    'grade/errors': count(({ grade }) => grade?.status === 'grader_error'),
+    'grade/timeouts': count(({ grade }) => grade?.status === 'timeout'),
+    'grade/excluded': count(({ reward }) => reward === undefined),
+    'completion/length_mean': mean(answers.map(({ tokens }) => tokens.length)),
+    'completion/truncated_share': answers.filter(({ stopReason }) => stopReason === 'length').length / answers.length,
+    'tokens/sampled': answers.reduce((sum, { tokens }) => sum + tokens.length, 0),
+    'kl/base': mean(rollouts.flatMap((rollout) => distances(rollout, reference))),
+    'episode/turns_mean': mean(rollouts.map(({ turns }) => turns.length)),
+    'episode/sequences_mean': mean(rollouts.map(({ sequences }) => sequences.length)),
+    'episode/retokenized_turns': rollouts.reduce((sum, { retokenizedTurns }) => sum + retokenizedTurns, 0),
+    ...Object.fromEntries(
+      statuses.map((status) => [`episode/${status}`, count((rollout) => rollout.status === status)]),
+    ),
+  });
+}
+
+/** Of the sampled tokens. */
+function distances({ sequences }: EpisodeRollout, reference: ReferenceScores | undefined): number[] {
+  return sequences.flatMap((sequence) => {
+    const scores = reference?.get(sequence);
+    if (scores === undefined) return [];
+    let at = 0;
+    return sequence.flatMap(({ context, answer }) => {
+      const start = at + context.length;
+      at = start + answer.tokens.length;
+      const unscored = start === 0 ? 1 : 0; // the first token of all
+      return klK3(answer.logprobs.slice(unscored), scores.slice(start + unscored - 1, at - 1));
+    });
+  });
+}
+
+export function episodeWarnings(groups: readonly EpisodeGroup<EpisodeProblem>[]): readonly string[] {
+  const rollouts = groups.flatMap((group) => group.rollouts);
+  const counts = new Map<string, number>();
+  let floored = 0;
+  for (const { status, grade, reward } of rollouts) {
+    const failed = grade !== undefined && isFailure(grade);
+    if (reward !== undefined && !failed) continue;
+    if (reward !== undefined) floored += 1;
+    const why = failed ? (grade.status === 'timeout' ? 'grader_timeout' : grade.status) : status;
+    counts.set(why, (counts.get(why) ?? 0) + 1);
+  }
+  const failed = [...counts.values()].reduce((sum, one) => sum + one, 0);
+  if (failed === 0) return [];
+  const told = [...counts].map(([why, one]) => `${one} ${why}`).join(', ');
+  const fate = floored === 0 ? 'were left out' : `${floored} were trained with the floor reward, the others left out`;
+  return [`${failed} of ${rollouts.length} episodes came to no reward (${told}) and ${fate}`];
+}

@@ -67,6 +67,13 @@ export type { JsonField, JsonFieldsOptions, JsonSchemaOptions } from './graders/
 export { jsonFields, jsonSchema } from './graders/json/json-schema.js';
 export type { JsonForm } from './graders/json/read-json.js';
 export type { JsonSchema, SchemaDialect } from './graders/json/schema.js';
+export type { CalibrateOptions, Calibration, LabelledAnswer } from './graders/judge/calibrate.js';
+export { calibrateJudge } from './graders/judge/calibrate.js';
+export type { Judge, JudgeOptions, Rating } from './graders/judge/judge.js';
+export { createJudge } from './graders/judge/judge.js';
+export type { LlmJudgeOptions } from './graders/judge/llm-judge.js';
+export { llmJudge } from './graders/judge/llm-judge.js';
+export type { JudgedAnswer, JudgeMessage } from './graders/judge/prompt.js';
 export type { MathAnswerOptions, MathEquality } from './graders/math.js';
 export { mathAnswer, sameMath } from './graders/math.js';
 export type { NumericAnswerOptions } from './graders/numeric.js';

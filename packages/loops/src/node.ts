@@ -1,4 +1,9 @@
-/** For programs on Node: metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine. */
+/** For programs on Node: metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine, fixture databases. */
+export type { SqlDatabasesOptions, SqlRows, SqlValue } from './graders/sql/databases.js';
+export { openSqlDatabases, SqlDatabases } from './graders/sql/databases.js';
+export type { SameRowsOptions } from './graders/sql/same-rows.js';
+export type { SqlResultOptions } from './graders/sql/sql-result.js';
+export { sqlResult } from './graders/sql/sql-result.js';
 export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
 export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';

@@ -208,12 +208,25 @@ export {
   wilsonInterval,
   withReference,
 } from '@loopwright/loops';
-export type { MetricsLog, ProcessSandboxOptions, TerminalView, TerminalViewOptions } from '@loopwright/loops/node';
+export type {
+  MetricsLog,
+  ProcessSandboxOptions,
+  SameRowsOptions,
+  SqlDatabasesOptions,
+  SqlResultOptions,
+  SqlRows,
+  SqlValue,
+  TerminalView,
+  TerminalViewOptions,
+} from '@loopwright/loops/node';
 export {
   createJavaScriptSandbox,
   createPythonSandbox,
   createTerminalView,
   openMetricsLog,
+  openSqlDatabases,
+  SqlDatabases,
+  sqlResult,
 } from '@loopwright/loops/node';
 export type {
   DatumFor,

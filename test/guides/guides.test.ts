@@ -1,11 +1,14 @@
 /** The programs of the guides, run as they are printed there. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { temporaryDirectory } from '@loopwright/testkit';
 import type { CustomDatum } from 'loopwright';
 import { expect, test } from 'vitest';
+import { judged, person, query, remote, search } from './built-in-graders.js';
 import { drawTo } from './own-gradient.js';
 
 const run = promisify(execFile);
@@ -66,4 +69,58 @@ test('the gradient that the guide gives by hand is that of its loss', () => {
       expect(Number(gradients[i]![j])).toBeCloseTo((moved(lp + h) - moved(lp - h)) / (2 * h), 6);
     });
   });
+});
+
+const graders = read('../../docs/guides/graders.md');
+
+test('the guide to graders shows a grader that prints what the guide says', async () => {
+  expect(graders).toContain(block('ts', read('grader.ts')));
+  const program = fileURLToPath(new URL('grader.ts', import.meta.url));
+  const { stdout } = await run(process.execPath, ['--import', 'tsx', program]);
+  expect(graders).toContain(`\`\`\`\n${stdout}\`\`\``);
+});
+
+test('the built-in graders of the guide do what it says', async () => {
+  expect(graders).toContain(block('ts', read('built-in-graders.ts')));
+  const answered = (text: string, answer: string) => ({
+    problem: { id: 'p', question: '?', answer },
+    text,
+    stopReason: 'stop' as const,
+  });
+  const gold = '{"name": "Ada", "address": {"city": "London"}}';
+  expect(await person(answered('{"name": "Ada", "city": "London"}', gold))).toMatchObject({ reward: 0.7 });
+  const count = 'SELECT sum(count) FROM sold';
+  expect(await query(answered('SELECT total(count) FROM sold', count))).toMatchObject({ status: 'ok', reward: 1 });
+  expect(await query(answered('SELECT 4', count))).toMatchObject({ status: 'ok', reward: 0 });
+  const call = (name: string, q: string) => ({ id: name, name, arguments: { q, page: 1 } });
+  expect(search([call('search', 'Oslo')])).toMatchObject({ reward: 1 });
+  expect(search([call('search', 'Oslo'), call('delete', 'Oslo')])).toMatchObject({ reward: -0.5 });
+
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer); // true: no encoding is set
+    const text = Buffer.concat(chunks).toString();
+    response.setHeader('content-type', 'application/json');
+    if (request.url === '/v1/chat/completions') {
+      const score = text.includes('Thank you') ? 9 : 1;
+      response.end(JSON.stringify({ choices: [{ message: { content: `{"score": ${score}}` } }] }));
+    } else {
+      const [{ id }] = JSON.parse(text) as [{ id: string }]; // true: one answer is graded
+      const metrics_list = [{ name: 'accuracy', value: 0.5, type: 'Metric' }];
+      response.end(JSON.stringify([{ id, aggregate_reward_score: 2, metrics_list }]));
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // true: it listens on a port
+    const judge = await judged(`${url}/v1`);
+    expect(await judge(answered('Thank you, no.', ''))).toMatchObject({ status: 'ok', reward: 0.9 });
+    expect(await remote(`${url}/reward`)(answered('x', 'x'))).toMatchObject({
+      reward: 2,
+      components: [{ name: 'http' }, { name: 'http.accuracy', score: 0.5 }],
+    });
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
 });

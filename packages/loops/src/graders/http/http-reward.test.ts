@@ -187,6 +187,36 @@ describe('httpReward', () => {
     expect(await stopped).toMatchObject({ status: 'grader_error', error: { message: 'enough' } });
   });
 
+  it('lets one run end without the others that share its request', async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { url } = await standIn((records) => ({ body: scored(records) }));
+    const grade = grading({
+      url,
+      fetch: async (input, init) => {
+        await held;
+        return fetch(input, init);
+      },
+    });
+    const abort = new AbortController();
+    const [first, second] = [grade(answer('42'), { signal: abort.signal }), grade(answer('42'))];
+    await new Promise((resolve) => setTimeout(resolve, 0)); // the request has begun
+    abort.abort(new Error('enough'));
+    release();
+    expect(await first).toMatchObject({ status: 'grader_error', error: { message: 'enough' } });
+    expect(await second).toMatchObject({ status: 'ok', reward: 1 });
+  });
+
+  it('asks anew for an answer that is graded anew', async () => {
+    const { url } = await standIn((records, call) => ({ body: call === 1 ? [] : scored(records) }));
+    const grade = grading({ url });
+    const same = answer('42');
+    expect(await grade(same)).toMatchObject({ status: 'grader_error' });
+    expect(await grade(same)).toMatchObject({ status: 'ok', reward: 1 });
+  });
+
   it('keeps keys out of errors, and does not carry them along a redirect', async () => {
     const other = await standIn(() => ({ body: [] }));
     const { url, headers } = await standIn(() => ({ status: 307, headers: { location: other.url }, body: '' }));

@@ -30,6 +30,7 @@ export interface HttpRewardOptions<P extends Problem> extends EndpointOptions {
 
 interface Waiting {
   readonly record: Readonly<Record<string, unknown>> & { readonly id: string };
+  readonly signal: AbortSignal;
   readonly resolve: (result: RewardResult) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,14 +56,15 @@ export function httpReward<P extends Problem = Problem>(options: HttpRewardOptio
   let queue: Waiting[] = [];
   let sent = 0;
 
-  const flush = async (signal: AbortSignal): Promise<void> => {
+  const flush = async (): Promise<void> => {
     const batch = queue;
     queue = [];
     const starts = Array.from({ length: Math.ceil(batch.length / batchSize) }, (_, i) => i * batchSize);
-    await Promise.all(starts.map((at) => ask(batch.slice(at, at + batchSize), signal)));
+    await Promise.all(starts.map((at) => ask(batch.slice(at, at + batchSize))));
   };
 
-  const ask = async (batch: readonly Waiting[], signal: AbortSignal): Promise<void> => {
+  const ask = async (batch: readonly Waiting[]): Promise<void> => {
+    const { signal, release } = whenAllAborted(batch);
     try {
       const records = batch.map(({ record }) => record);
       const answer = await endpoint.post(enveloped(records, envelope), name, signal);
@@ -77,6 +79,8 @@ export function httpReward<P extends Problem = Problem>(options: HttpRewardOptio
       }
     } catch (error) {
       for (const { reject } of batch) reject(error);
+    } finally {
+      release();
     }
   };
 
@@ -85,12 +89,13 @@ export function httpReward<P extends Problem = Problem>(options: HttpRewardOptio
     if (known !== undefined) return known;
     const result = new Promise<RewardResult>((resolve, reject) => {
       sent += 1;
-      queue.push({ record: recordOf(answer, sent, options), resolve, reject });
+      queue.push({ record: recordOf(answer, sent, options), signal, resolve, reject });
       // Those who are graded in the same go queue up before this.
-      if (queue.length === 1) setTimeout(() => void flush(signal), 0);
+      if (queue.length === 1) setTimeout(() => void flush(), 0);
     });
-    result.catch(() => {}); // each who waits hears of it by its own await
     shared.set(answer, result);
+    // Graded once more, it is asked for once more. Each who waits hears of a failure by its own await.
+    result.catch(() => {}).finally(() => shared.delete(answer));
     return result;
   };
 
@@ -105,6 +110,20 @@ export function httpReward<P extends Problem = Problem>(options: HttpRewardOptio
       }),
     ),
   ];
+}
+
+/** A request is given up when nobody waits for it any more: one run that ends takes nothing from another. */
+function whenAllAborted(batch: readonly Waiting[]): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController();
+  const look = (): void => {
+    if (batch.every(({ signal }) => signal.aborted)) controller.abort(batch[0]?.signal.reason);
+  };
+  for (const { signal } of batch) signal.addEventListener('abort', look, { once: true });
+  look();
+  const release = (): void => {
+    for (const { signal } of batch) signal.removeEventListener('abort', look);
+  };
+  return { signal: controller.signal, release };
 }
 
 function recordOf<P extends Problem>(

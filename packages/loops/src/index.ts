@@ -3,6 +3,26 @@ export type { DifferentiableLoss, DifferentiableValue } from './autodiff/value-a
 export { valueAndGrad } from './autodiff/value-and-grad.js';
 export type { Operand } from './autodiff/variable.js';
 export { stack, Variable } from './autodiff/variable.js';
+export type { Dataset, DatasetOptions, Reading, ReadOptions } from './data/dataset.js';
+export { datasetOf } from './data/dataset.js';
+export type { DetectedFormat } from './data/detect-format.js';
+export type { JsonlOptions } from './data/jsonl-source.js';
+export { jsonlSource, textSource } from './data/jsonl-source.js';
+export type { DataRow, JsonRow, RowError, RowPlace } from './data/row.js';
+export { rowErrorText } from './data/row.js';
+export { canonicalJson } from './data/row-hash.js';
+export type { RowSource } from './data/source.js';
+export type { OnRowError, ReadingReport } from './data/tally.js';
+export { reportText } from './data/tally.js';
+export type {
+  ChatRow,
+  DataFormat,
+  FormatRows,
+  KtoRow,
+  PreferenceRow,
+  PromptCompletionRow,
+  RlPromptRow,
+} from './data/typed-rows.js';
 export type { Agreement, TokenAgreement } from './datums/agreement.js';
 export { agreement } from './datums/agreement.js';
 export type { Tokens } from './datums/checks.js';

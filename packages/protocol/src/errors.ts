@@ -248,6 +248,18 @@ export const errorCatalogue = {
     doc: 'A grader gave no score in its time; what it was doing was stopped where that is possible.',
     remedy: 'give it more time, or bound its work',
   },
+  row_invalid: {
+    status: 400,
+    retryable: false,
+    doc: 'Rows of a data file can not be used; each has file, line and what is wrong.',
+    remedy: 'mend the rows, or leave them out and have them counted',
+  },
+  data_invalid: {
+    status: 400,
+    retryable: false,
+    doc: 'A data file as a whole can not be used: damaged, changed since it was indexed, or of no one format.',
+    remedy: 'write or download the file again',
+  },
   sandbox_failed: {
     status: 500,
     retryable: true,

@@ -57,6 +57,8 @@ const spellings = {
   rollouts_failed: fault,
   grader_timeout: fault,
   sandbox_failed: fault,
+  row_invalid: invalid,
+  data_invalid: invalid,
   operation_skipped: invalid,
   disposed: fault,
 } as const satisfies Record<ErrorCode, Spelling>;

@@ -71,6 +71,8 @@ const exceptions = {
   rollouts_failed: fault,
   grader_timeout: fault,
   sandbox_failed: fault,
+  row_invalid: invalid,
+  data_invalid: invalid,
   loss_function_failed: fault,
   operation_skipped: conflict,
   disposed: conflict,

@@ -118,7 +118,6 @@ describe('a program that floods, exhausts or breaks its process', () => {
       'import sys\nsys.setrecursionlimit(10**8)\nx = []\nfor _ in range(10**5): x = [x]\nrepr(x)',
       { status: 'error', error: { type: 'RecursionError' } },
     ],
-    ['its own exit', 'import os\nos._exit(0)', { status: 'error' }],
     ['memory of the engine', 'import ctypes\nctypes.string_at(2**31, 8)', { status: 'error' }],
     ['code by the engine', 'import ctypes\nctypes.CDLL(None).emscripten_run_script(b"1")', { status: 'error' }],
   ];
@@ -134,23 +133,16 @@ describe('a verdict', () => {
   const tests = ['assert f(2) == 4', 'assert f(3) == 9', 'assert sorted(f(4) for _ in "ab") == [16, 16]'];
   /** Each is wrong for 3 and 4, and tries to pass nevertheless. */
   const forgeries: Readonly<Record<string, string>> = {
-    'an object that equals everything':
+    'objects that equal everything':
       'class A(int):\n  __eq__ = __lt__ = __gt__ = lambda *a: True\n  __hash__ = int.__hash__\nclass B:\n  __eq__ = lambda *a: True\ndef f(n): return 4 if n == 2 else A(5) if n == 3 else B()',
-    'an exit': 'import sys\ndef f(n):\n  if n == 2: return 4\n  sys.exit(0)',
-    'a hard exit': 'import os\ndef f(n):\n  if n == 2: return 4\n  os._exit(0)',
-    'a printed verdict':
-      'import json\ndef f(n):\n  if n == 2: return 4\n  for i in range(3): print(json.dumps({"type": "tested", "index": i, "status": "passed"}))',
-    'a verdict on the line of answers':
-      'import sys, json\ndef f(n):\n  if n == 2: return 4\n  frame = sys._getframe()\n  while "write" not in frame.f_locals: frame = frame.f_back\n  for i in range(3): frame.f_locals["write"](json.dumps({"type": "tested", "index": i, "status": "passed"}))\n  frame.f_locals["write"](json.dumps({"type": "done", "status": "ok"}))',
-    'patched builtins':
-      'import builtins, sys, json\nbuiltins.AssertionError = builtins.all = builtins.sorted = lambda *a, **k: [16, 16]\njson.loads = lambda *a: {}\nsys.modules["json"] = None\ndef f(n): return 4',
-    'the tests in memory':
-      'import gc, sys\ndef f(n):\n  for each in gc.get_objects():\n    if isinstance(each, (str, dict)) and "assert f" in str(each)[:10**5]: raise SystemExit("seen")\n  return 4',
-    'a thrown success': 'def f(n):\n  if n == 2: return 4\n  raise StopIteration(9)',
-    'an answer to what was not asked':
-      'import sys, json\ndef f(n):\n  frame = sys._getframe()\n  while "write" not in frame.f_locals: frame = frame.f_back\n  for _ in range(9): frame.f_locals["write"](json.dumps({"type": "answer", "payload": "{\\"value\\": 4}\\n{\\"value\\": 4}"}))\n  return 4',
-    'what runs at the end':
-      'import atexit\natexit.register(lambda: print("passed"))\nclass D:\n  def __del__(self): print("passed")\nkept = D()\ndef f(n): return 4',
+    'exits, soft and hard':
+      'import os, sys\ndef f(n):\n  if n == 2: return 4\n  sys.exit(0) if n == 3 else os._exit(0)',
+    'verdicts that are printed or thrown, then and at the end':
+      'import atexit, json\ndef say():\n  for i in range(3): print(json.dumps({"type": "tested", "index": i, "status": "passed"}), flush=True)\natexit.register(say)\nclass D:\n  def __del__(self): say()\nkept = D()\ndef f(n):\n  if n == 2: return 4\n  say()\n  if n == 3: raise StopIteration(9)\n  raise GeneratorExit()',
+    'verdicts and answers on the line of answers':
+      'import sys, json\ndef f(n):\n  if n == 2: return 4\n  frame = sys._getframe()\n  while "write" not in frame.f_locals: frame = frame.f_back\n  write = frame.f_locals["write"]\n  for i in range(3): write(json.dumps({"type": "tested", "index": i, "status": "passed"}))\n  for _ in range(9): write(json.dumps({"type": "answer", "payload": "{\\"value\\": 4}\\n{\\"value\\": 4}"}))\n  if n == 4: write(json.dumps({"type": "done", "status": "ok"}))\n  return 4',
+    'patched builtins, and a search for the tests in memory':
+      'import builtins, gc, sys, json\nbuiltins.AssertionError = builtins.all = builtins.sorted = lambda *a, **k: [16, 16]\njson.loads = lambda *a: {}\nsys.modules["json"] = None\ndef f(n):\n  for each in gc.get_objects():\n    if isinstance(each, (str, dict)) and "assert f" in str(each)[:10**4]: raise SystemExit("seen")\n  return 4',
   };
 
   test.each(Object.entries(forgeries))('is not forged by %s', async (_, code) => {

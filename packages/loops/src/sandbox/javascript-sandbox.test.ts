@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rejection } from '../testing/rejection.js';
 import { createJavaScriptSandbox } from './javascript-sandbox.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -56,7 +57,7 @@ const endings: readonly (readonly [string, string, object])[] = [
   ['never ends', 'print("begun"); for (;;);', { status: 'timeout', stdout: 'begun\n' }],
 ];
 test.each(endings)('a JavaScript program that %s is told apart', async (name, code, expected) => {
-  const result = await sandbox.run({ code, ...(name === 'never ends' ? { timeoutMs: 300 } : {}) });
+  const result = await sandbox.run({ code, ...(name === 'never ends' ? { timeoutMs: 2000 } : {}) });
   const { status, ...more } = expected as { status: string | RegExp };
   expect(result.status).toMatch(status);
   expect(result).toMatchObject(more);
@@ -116,4 +117,13 @@ const f = (n) => n + 1;
   expect(await sandbox.run({ code: 'const f = (n) => [n]', calls: [call] })).toMatchObject({
     results: [{ value: [1] }],
   });
+});
+
+test('a sandbox that is closed ends what runs and what waits, and takes nothing more', async () => {
+  const closed = await createJavaScriptSandbox({ workers: 1 });
+  const runs = [1, 2].map(() => rejection(closed.run({ code: 'for (;;);' })));
+  await closed.close();
+  await closed.close();
+  runs.push(rejection(closed.run({ code: '' })));
+  for (const error of await Promise.all(runs)) expect(error).toMatchObject({ code: 'disposed' });
 });

@@ -1,5 +1,5 @@
 /** A sandbox whose programs run in child processes of this machine. */
-import { complaint } from '@loopwright/protocol';
+import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import { callResultOf } from './call-result.js';
 import { check, checkProgram } from './checks.js';
 import type { SandboxChild } from './child-process.js';
@@ -68,9 +68,7 @@ export class ProcessSandbox implements Sandbox {
 
   async close(): Promise<void> {
     this.#closing ??= (async () => {
-      await this.pool.close(
-        complaint({ code: 'disposed', field: 'sandbox', expected: 'an open sandbox', got: 'one that was closed' }),
-      );
+      await this.pool.close(closedError());
       await this.#onClose();
     })();
     await this.#closing;
@@ -97,10 +95,17 @@ export class ProcessSandbox implements Sandbox {
     const children = await this.pool.take(count, signal);
     try {
       return await work(children, performance.now() - askedAt);
+    } catch (error) {
+      // Its processes were killed by the closing, which is no fault of theirs.
+      throw this.#closing === undefined ? error : closedError();
     } finally {
       for (const child of children) this.pool.end(child);
     }
   }
+}
+
+function closedError(): LoopwrightError {
+  return complaint({ code: 'disposed', field: 'sandbox', expected: 'an open sandbox', got: 'one that was closed' });
 }
 
 export function base64Files(files: SandboxProgram['files'] = {}): Record<string, string> {

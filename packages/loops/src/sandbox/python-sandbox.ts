@@ -44,9 +44,10 @@ export async function createPythonSandbox(options: ProcessSandboxOptions = {}): 
   }
 }
 
-function pyodideDirectory(): string {
+/** Where the installed package lies, as seen from a module. */
+export function pyodideDirectory(from: string = import.meta.url): string {
   try {
-    return path.dirname(createRequire(import.meta.url).resolve('pyodide'));
+    return path.dirname(createRequire(from).resolve('pyodide'));
   } catch (cause) {
     throw new LoopwrightError({
       code: 'sandbox_failed',

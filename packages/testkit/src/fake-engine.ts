@@ -155,6 +155,9 @@ export class FakeEngine implements Engine {
 
   async closeSession(name: string): Promise<void> {
     this.calls.push(`closeSession:${name}`);
+    const hold = this.#holds.get('closeSession')?.shift();
+    hold?.enter();
+    await hold?.released;
     this.#sessions.delete(name);
   }
 

@@ -3,6 +3,7 @@
 /** What the fake can be made to wait at: the method names of Engine that do work. */
 export type FakeMethod =
   | 'createSession'
+  | 'closeSession'
   | 'pass'
   | 'optimStep'
   | 'saveWeights'

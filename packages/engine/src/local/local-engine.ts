@@ -114,6 +114,7 @@ export class LocalEngine implements Engine {
     });
     this.#snapshots = new Snapshots(base, {
       cacheDirectory,
+      onForgotten: (snapshot) => this.#sampler.forget(snapshot),
       betweenSlices: (work) => this.#loop.submit(once(work)),
     });
   }

@@ -74,6 +74,9 @@ export interface Finish {
   readonly alongside?: (trx: Transaction<Tables>) => Promise<void>;
 }
 
+/** A session's last activity is known to within so much. */
+const activityGrainMs = 1_000;
+
 export class OperationLog {
   readonly #database: Database;
   readonly #commits: GroupCommit;
@@ -331,7 +334,9 @@ export class OperationLog {
       } else if (ending.usage !== undefined) {
         await charge(trx, { session, operation: record, usage: ending.usage, atMs: now });
       }
-      await this.#applyEffects(trx, session.id, effects);
+      // What was accepted a moment ago has said already that the session is at work.
+      const saysNothing = Object.keys(effects).length === 0 && now - record.createdAtMs < activityGrainMs;
+      if (!saysNothing) await this.#applyEffects(trx, session.id, effects);
       return true;
     });
     if (written) {

@@ -126,6 +126,20 @@ describe('order', () => {
     expect(server.engine.sessionNames).toEqual([]);
   });
 
+  it('accepts nothing more once a session is failing: what came then would never end', async () => {
+    const clock = new ManualClock();
+    const server = await started({ clock, gapTimeoutMs: 60_000 });
+    await server.submit('s', 2, step());
+    await server.status('s', 'Blocked');
+    const leaving = server.engine.hold('closeSession');
+    clock.advance(60_000);
+    await leaving.entered; // what was open has been skipped by now
+    expect(await server.submit('s', 1, step())).toMatchObject({ body: { code: 'session_not_active' } });
+    expect(await server.submitSample('s')).toMatchObject({ body: { code: 'session_not_active' } });
+    leaving.release();
+    await server.status('s', 'Failed');
+  });
+
   it('lets the loop go on after a refused submission: its number is used', async () => {
     const server = await started();
     const body = {

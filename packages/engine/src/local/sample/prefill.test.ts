@@ -2,8 +2,12 @@ import type { SampleResult } from '@loopwright/protocol';
 import { expectSameBits, loraAdapterDirectory } from '@loopwright/testkit';
 import { describe, expect, it } from 'vitest';
 import type { SampleRequest } from '../../engine.js';
+import { readAdapter } from '../../formats/adapter.js';
+import { tinyBase } from '../testing/tiny-base.js';
 import { prompt, sampleRequest, tinyEngine } from '../testing/tiny-engine.js';
 import type { SamplerEvent } from './events.js';
+import { Prefills } from './prefill.js';
+import { keptVersions, Snapshots } from './snapshots.js';
 
 /** Prompts of an engine, in the order in which rows joined. */
 async function countingEngine(options: { readonly maxRows?: number; readonly maxCacheBytes?: number } = {}) {
@@ -82,5 +86,27 @@ describe('kept prompts', () => {
     await using test = await countingEngine({ maxCacheBytes: 1 });
     await test.engine.sample(sampleRequest(prompt(100), { numSamples: 5, maxTokens: 4 }));
     expect([test.computed(), test.prefills().length]).toEqual([1, 5]);
+  });
+
+  it('go with their version, which nobody can ask for again as it was', async () => {
+    await using test = await tinyBase('llama-tied');
+    const prefills = new Prefills({ maxBytes: 1e9 });
+    await using snapshots = new Snapshots(test.base, {
+      cacheDirectory: 'none',
+      betweenSlices: (work) => work(),
+      onForgotten: (snapshot) => prefills.forget(snapshot),
+    });
+    const adapter = await readAdapter(loraAdapterDirectory('llama-tied'), { model: test.base.config });
+    snapshots.remember('first', adapter);
+    const version = { type: 'version', id: 'first', directory: 'none' } as const;
+    const key = await snapshots.use(version, async (snapshot) => {
+      await prefills.get(snapshot, prompt(5));
+      return prefills.key(snapshot, prompt(5));
+    });
+    for (let number = 1; number < keptVersions.adapter; number++) snapshots.remember(String(number), adapter);
+    expect(prefills.has(key)).toBe(true);
+    snapshots.remember('one more', adapter);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(prefills.has(key)).toBe(false);
   });
 });

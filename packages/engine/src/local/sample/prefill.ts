@@ -80,6 +80,17 @@ export class Prefills {
     return made;
   }
 
+  /** A snapshot that is never sampled from again; should its version be read once more, that is another one. */
+  forget(snapshot: Snapshot): void {
+    const number = this.#numbers.get(snapshot);
+    if (number === undefined) return;
+    for (const [key, kept] of this.#kept) {
+      if (!key.startsWith(`${number}:`)) continue;
+      this.#kept.delete(key);
+      this.#bytes -= sizeOf(kept);
+    }
+  }
+
   /** Lets go of all. */
   clear(): void {
     this.#kept.clear();

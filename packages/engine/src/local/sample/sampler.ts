@@ -56,6 +56,11 @@ export class Sampler {
     this.#prefills = new Prefills({ maxBytes: maxCacheBytes * keptPromptsShare, onEvent });
   }
 
+  /** Nobody samples from it any more. */
+  forget(snapshot: Snapshot): void {
+    this.#prefills.forget(snapshot);
+  }
+
   get idle(): boolean {
     return this.#decodingIdle && this.#scores.idle;
   }

@@ -17,6 +17,8 @@ export const keptVersions = { adapter: 16, model: 2 } as const;
 export interface SnapshotsOptions {
   /** Float32 copies of whole models that were read are put into a folder of it, and removed when the model is let go. */
   readonly cacheDirectory: string;
+  /** A snapshot was let go of, and nobody uses it: it is never handed out again. */
+  readonly onForgotten: (snapshot: Snapshot) => void;
   /** Runs work at a time when nothing is computed. */
   readonly betweenSlices: (work: () => Promise<void>) => Promise<void>;
 }
@@ -49,7 +51,7 @@ export class Snapshots implements AsyncDisposable {
   /** Keeps a copy of an adapter under the version that it was saved as. */
   remember(version: string, adapter: AdapterWeights): void {
     const snapshot = Promise.resolve(new Snapshot(this.#baseModel, adapter));
-    this.#versions.delete(version);
+    this.#forget(version);
     this.#versions.set(version, { snapshot, kind: 'adapter', users: 0, isForgotten: false });
     this.#forgetOldest('adapter');
   }
@@ -108,16 +110,21 @@ export class Snapshots implements AsyncDisposable {
 
   #forgetOldest(kind: keyof typeof keptVersions): void {
     const entries = [...this.#versions].filter(([, entry]) => entry.kind === kind);
-    for (const [version, entry] of entries.slice(0, Math.max(0, entries.length - keptVersions[kind]))) {
-      this.#versions.delete(version);
-      entry.isForgotten = true;
-      this.#closeIfUnused(entry);
-    }
+    for (const [version] of entries.slice(0, Math.max(0, entries.length - keptVersions[kind]))) this.#forget(version);
   }
 
-  /** Adapters hold nothing that needs closing. */
+  #forget(version: string): void {
+    const entry = this.#versions.get(version);
+    if (entry === undefined) return;
+    this.#versions.delete(version);
+    entry.isForgotten = true;
+    this.#closeIfUnused(entry);
+  }
+
   #closeIfUnused(entry: Entry): void {
-    if (!entry.isForgotten || entry.users > 0 || entry.kind !== 'model') return;
+    if (!entry.isForgotten || entry.users > 0) return;
+    entry.snapshot.then(this.#options.onForgotten, () => undefined); // one that could not be read left nothing
+    if (entry.kind !== 'model') return; // adapters hold nothing that needs closing
     const close = async () => this.#close((await entry.snapshot).model);
     // An engine that is being closed refuses new work, and closes its models itself.
     this.#options.betweenSlices(close).catch(() => undefined);

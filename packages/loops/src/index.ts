@@ -8,10 +8,15 @@ export { datasetOf } from './data/dataset.js';
 export type { DetectedFormat } from './data/detect-format.js';
 export type { JsonlOptions } from './data/jsonl-source.js';
 export { jsonlSource, textSource } from './data/jsonl-source.js';
+export type { Leak, LeakReport } from './data/leaks.js';
+export { findLeaks } from './data/leaks.js';
+export type { OrderedRows, RowPosition } from './data/ordered-rows.js';
+export type { CurriculumOptions, ShuffleOptions } from './data/ordering.js';
 export type { DataRow, JsonRow, RowError, RowPlace } from './data/row.js';
 export { rowErrorText } from './data/row.js';
 export { canonicalJson } from './data/row-hash.js';
 export type { RowSource } from './data/source.js';
+export type { SplitOptions } from './data/split.js';
 export type { OnRowError, ReadingReport } from './data/tally.js';
 export { reportText } from './data/tally.js';
 export type {

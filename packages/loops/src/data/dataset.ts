@@ -2,9 +2,12 @@
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { type DetectedFormat, detectFormat } from './detect-format.js';
 import { FingerprintTable } from './fingerprint-table.js';
+import type { OrderedRows } from './ordered-rows.js';
+import { type CurriculumOptions, curriculumRows, type ShuffleOptions, shuffleRows } from './ordering.js';
 import { type Checked, type DataRow, type JsonRow, type RowPlace, rowError } from './row.js';
 import { contentId, fingerprint } from './row-hash.js';
 import type { RowSource } from './source.js';
+import { type SplitOptions, splitRows } from './split.js';
 import { type OnReport, type OnRowError, type ReadingReport, reportText, Tally } from './tally.js';
 import { type DataFormat, type FormatRows, typedRow } from './typed-rows.js';
 
@@ -100,19 +103,52 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
    */
   as<F extends DataFormat>(format: F): Dataset<FormatRows[F]> {
     const check = typedRow(format);
-    const { shape, ...parts } = this.parts;
-    return new Dataset<FormatRows[F]>({
-      ...parts,
-      shape: (row) => {
-        const shaped = shape(row);
-        return shaped === 'elsewhere' || 'fault' in shaped ? shaped : check(shaped.value);
-      },
+    const { shape } = this.parts;
+    return this.withShape((row) => {
+      const shaped = shape(row);
+      return shaped === 'elsewhere' || 'fault' in shaped ? shaped : check(shaped.value);
     });
   }
 
   /** The same rows with other settings. */
   with(options: Omit<DatasetOptions, 'idField'>): Dataset<R> {
     return new Dataset({ ...this.parts, ...options });
+  }
+
+  /** @internal the same rows shown otherwise */
+  withShape<S extends DataRow>(shape: Shape<S>): Dataset<S> {
+    return new Dataset<S>({ ...this.parts, shape });
+  }
+
+  /**
+   * The rows in an order that seed and epoch decide. The data is read once to index it (24 bytes a row); then rows are fetched by place.
+   *
+   * @throws `row_invalid` as in any reading; `data_invalid` for compressed files, or a position of other data
+   * @example
+   * const rows = await data.shuffled({ seed: 7, epoch: 2 });
+   * for await (const row of rows) save(rows.position()); // go on later: shuffled({ seed: 7, epoch: 2, resume: position })
+   */
+  shuffled(options: ShuffleOptions): Promise<OrderedRows<R>> {
+    return shuffleRows(this, options);
+  }
+
+  /**
+   * The rows from easy to hard, or the other way; those that are equally hard are shuffled by the seed.
+   *
+   * @throws as {@link Dataset.shuffled}; rows without difficulty are row errors
+   */
+  curriculum(options: CurriculumOptions): Promise<OrderedRows<R>> {
+    return curriculumRows(this, options);
+  }
+
+  /**
+   * Parts by hash. A row stays in its part when others are added; duplicates, and rows that share the field `by`, lie in the same part.
+   *
+   * @throws `invalid_argument` for shares that don't sum to 1
+   * @example const { train, test } = data.split({ parts: { train: 0.9, test: 0.1 } });
+   */
+  split<P extends string>(options: SplitOptions<P>): Readonly<Record<P, Dataset<R>>> {
+    return splitRows(this, options);
   }
 
   /** A reading that says where each row lies. */

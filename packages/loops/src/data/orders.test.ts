@@ -1,0 +1,185 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Dataset } from './dataset.js';
+import { openDataset } from './files/open-dataset.js';
+import { findLeaks } from './leaks.js';
+import type { DataRow } from './row.js';
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'orders-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** A new file each time. */
+let files = 0;
+async function put(content: string | Uint8Array, ending = 'jsonl'): Promise<string> {
+  files += 1;
+  const path = join(folder, `${files}.${ending}`);
+  await writeFile(path, content);
+  return path;
+}
+
+const lines = (rows: readonly unknown[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+const counted = (count: number) => lines(Array.from({ length: count }, (_, n) => ({ n, text: 'é'.repeat(n % 7) })));
+
+async function numbers(rows: AsyncIterable<DataRow>): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for await (const { row } of rows) found.push(row.n);
+  return found;
+}
+
+const ascending = (count: number) => Array.from({ length: count }, (_, n) => n);
+const sorted = (found: readonly unknown[]) => [...found].sort((a, b) => Number(a) - Number(b));
+
+test('a shuffle gives each row once, the same for the same seed and epoch, another for others', async () => {
+  const data = await openDataset([
+    await put(`\ufeff${counted(150).replaceAll('\n', '\r\n\r\n')}`),
+    await put('{"n":150}'),
+  ]);
+  const order = async (seed: number, epoch: number) => numbers(await data.shuffled({ seed, epoch }));
+  const first = await order(1, 0);
+  expect(sorted(first)).toEqual(ascending(151));
+  expect(first).not.toEqual(ascending(151));
+  expect(await order(1, 0)).toEqual(first);
+  expect(await order(1, 1)).not.toEqual(first);
+  expect(await order(2, 0)).not.toEqual(first);
+});
+
+test('wherever a shuffle is broken off, it goes on from the saved position with just the rows that are left', async () => {
+  const data = await openDataset(await put(counted(100)));
+  const whole = await numbers(await data.shuffled({ seed: 3 }));
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 100 }), async (stop) => {
+      const rows = await data.shuffled({ seed: 3 });
+      const before: unknown[] = [];
+      for await (const { row } of rows) {
+        before.push(row.n);
+        if (before.length === stop) break;
+      }
+      const resume = JSON.parse(JSON.stringify(rows.position())) as ReturnType<typeof rows.position>; // true: its own JSON
+      expect([...before, ...(await numbers(await data.shuffled({ seed: 3, resume })))]).toEqual(whole);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a position of other data, another seed, or beyond the end is refused', async () => {
+  const data = await openDataset(await put(counted(10)));
+  const resume = (await data.shuffled({ seed: 3 })).position();
+  const other = await openDataset(await put(counted(10).replace('"n":4', '"n":44')));
+  await expect(other.shuffled({ seed: 3, resume })).rejects.toMatchObject({
+    code: 'data_invalid',
+    details: { field: 'resume.digest' },
+  });
+  await expect(data.shuffled({ seed: 4, resume })).rejects.toMatchObject({ details: { field: 'resume.seed' } });
+  await expect(data.shuffled({ seed: 3, resume: { ...resume, next: 11 } })).rejects.toThrow(/0 to 10/);
+  await expect(data.shuffled({ seed: 0.5 })).rejects.toMatchObject({ code: 'invalid_argument' });
+});
+
+test('a file that changes after it was indexed is noticed', async () => {
+  const path = await put(counted(10));
+  const rows = await (await openDataset(path)).shuffled({ seed: 1 });
+  await writeFile(path, counted(10).replace('"n":4', '"n":5'));
+  await expect(numbers(rows)).rejects.toMatchObject({ code: 'data_invalid' });
+  await writeFile(path, '');
+  await expect(numbers(rows)).rejects.toMatchObject({ code: 'data_invalid' });
+});
+
+test('compressed files are read in order only, and a shuffle of one is refused', async () => {
+  const data = await openDataset(await put(gzipSync(counted(3)), 'jsonl.gz'));
+  await expect(data.shuffled({ seed: 1 })).rejects.toMatchObject({ code: 'data_invalid' });
+});
+
+test('a curriculum goes from easy to hard; equals are shuffled; numbers may lie apart by id', async () => {
+  const rows = Array.from({ length: 60 }, (_, n) => ({ n, id: `r${n}`, difficulty: n % 3 }));
+  const data = await openDataset(await put(lines(rows)), { idField: 'id' });
+  const easy = await numbers(await data.curriculum({ by: 'difficulty', seed: 1 }));
+  expect(easy.map((n) => Number(n) % 3)).toEqual([...Array(20).fill(0), ...Array(20).fill(1), ...Array(20).fill(2)]);
+  expect(easy.slice(0, 20)).not.toEqual(sorted(easy.slice(0, 20)));
+  expect(await numbers(await data.curriculum({ by: 'difficulty', seed: 2 }))).not.toEqual(easy);
+  const by = new Map(rows.map(({ id, n }) => [id, -n]));
+  expect(await numbers(await data.curriculum({ by, seed: 1 }))).toEqual(ascending(60).reverse());
+  expect(await numbers(await data.curriculum({ by, seed: 1, first: 'hard' }))).toEqual(ascending(60));
+});
+
+test('a row without difficulty is a row error', async () => {
+  const data = await openDataset(await put('{"difficulty":1}\n{"difficulty":"2"}\n'));
+  await expect(data.curriculum({ by: 'difficulty', seed: 1 })).rejects.toMatchObject({
+    code: 'row_invalid',
+    message: expect.stringContaining('line 2, difficulty') as string,
+  });
+});
+
+test('typed rows and parts of a split are shuffled as they are', async () => {
+  const rows = Array.from({ length: 80 }, (_, n) => ({ n, question: `q${n}`, answer: n }));
+  const typed = (await openDataset(await put(lines(rows)))).as('rl_prompt');
+  const { test: part } = typed.split({ parts: { train: 0.5, test: 0.5 } });
+  const inOrder = await numbers(part);
+  for await (const { answer, row } of await part.shuffled({ seed: 5 })) expect(answer).toBe(String(row.n));
+  expect(sorted(await numbers(await part.shuffled({ seed: 5 })))).toEqual(inOrder);
+});
+
+const partsOf = async (data: Dataset, by?: string) => {
+  const { train, test } = data.split({ parts: { train: 0.7, test: 0.3 }, ...(by === undefined ? {} : { by }) });
+  return { train: await numbers(train), test: await numbers(test) };
+};
+
+test('each row is in one part, about as many as asked for, and stays there when rows are added', async () => {
+  const before = await partsOf(await openDataset(await put(counted(1000))));
+  expect(sorted([...before.train, ...before.test])).toEqual(ascending(1000));
+  expect(Math.abs(before.train.length - 700)).toBeLessThan(60);
+  const after = await partsOf(await openDataset([await put('{"n":-1}\n'), await put(counted(1200))]));
+  expect(after.train.filter((n) => Number(n) >= 0 && Number(n) < 1000)).toEqual(before.train);
+});
+
+test('rows of a group, and duplicates under other ids and spellings, are never in two parts', async () => {
+  const row = fc.record({
+    text: fc.constantFrom('a b', 'A  B ', 'ａ b', 'c'),
+    group: fc.constantFrom('g', 'h', 'i', 'j'),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 30 }), fc.integer(), async (rows, seed) => {
+      const withIds = rows.map((fields, n) => ({ id: `r${n}`, ...fields }));
+      const data = await openDataset(await put(lines(withIds)), { idField: 'id' });
+      const namesOf = new Map<unknown, Set<string>>();
+      const parts = data.split({ parts: { a: 0.4, b: 0.3, c: 0.3 }, by: 'group', seed });
+      for (const [name, part] of Object.entries(parts)) {
+        for await (const { row: found } of part)
+          namesOf.set(found.group, (namesOf.get(found.group) ?? new Set()).add(name));
+      }
+      expect([...namesOf.values()].every((names) => names.size === 1)).toBe(true);
+      const plain = data.split({ parts: { a: 0.5, b: 0.5 }, seed });
+      const { exact, normalised } = await findLeaks(plain.a, plain.b);
+      expect(exact + normalised).toBe(0);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('rows that two files share are found, with both places', async () => {
+  const [first, second, tests] = [
+    await put('{"q":"x"}\n'),
+    await put('\n{"q":"One  two"}\n'),
+    await put('{"q":"y"}\n{"q":"one two"}\n{"q":"x"}'),
+  ];
+  const report = await findLeaks(await openDataset([first, second]), await openDataset(tests));
+  expect(report).toEqual({
+    exact: 1,
+    normalised: 1,
+    rows: { first: 2, second: 3 },
+    leaks: [
+      { kind: 'normalised', at: { file: tests, line: 2 }, same: { file: second, line: 2 } },
+      { kind: 'exact', at: { file: tests, line: 3 }, same: { file: first, line: 1 } },
+    ],
+  });
+});
+
+test.each([{}, { a: 0.5 }, { a: 1.5, b: -0.5 }, { a: Number.NaN }])('shares of %o are refused', async (parts) => {
+  const data = await openDataset(await put('{}'));
+  expect(() => data.split({ parts })).toThrow(/sum to 1/);
+});

@@ -179,7 +179,10 @@ test('rows that two files share are found, with both places', async () => {
   });
 });
 
-test.each([{}, { a: 0.5 }, { a: 1.5, b: -0.5 }, { a: Number.NaN }])('shares of %o are refused', async (parts) => {
-  const data = await openDataset(await put('{}'));
-  expect(() => data.split({ parts })).toThrow(/sum to 1/);
-});
+test.each<Readonly<Record<string, number>>>([{}, { a: 0.5 }, { a: 1.5, b: -0.5 }, { a: Number.NaN }])(
+  'shares of %o are refused',
+  async (parts) => {
+    const data = await openDataset(await put('{}'));
+    expect(() => data.split({ parts })).toThrow(/sum to 1/);
+  },
+);

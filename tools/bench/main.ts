@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
- * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · grpo · start (connect to first token on the bundled model)
+ * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
@@ -10,6 +10,7 @@ import { settingsFrom } from './report.js';
 import { sandbox } from './sandbox-works.js';
 import { grpo, start } from './service-works.js';
 import { sessions, snapshot } from './session-works.js';
+import { streams } from './stream-works.js';
 import { versions } from './version-works.js';
 
 const [work, ...numbers] = process.argv.slice(2);
@@ -39,6 +40,9 @@ switch (work) {
   case 'sessions':
     await sessions(settings, given[0] ?? 50);
     break;
+  case 'streams':
+    await streams(settings, given[0] ?? 64);
+    break;
   case 'grpo':
     await grpo(settings);
     break;
@@ -47,6 +51,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, grpo, start or sandbox, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, streams, grpo, start or sandbox, got ${work ?? 'nothing'}`,
     );
 }

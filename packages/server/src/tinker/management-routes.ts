@@ -5,7 +5,7 @@ import {
   encodeCheckpoint,
   encodeTrainingRun,
   type JsonObject,
-  type SavedCheckpoint,
+  type SaveKind,
   type SavePath,
   saveKinds,
   texts,
@@ -24,7 +24,7 @@ export function managementRoutes(app: App, tinker: TinkerService): void {
 
   const runOf = async (id: string): Promise<JsonObject> => {
     const { session, training, userMetadata } = await models.get(id);
-    const saved = await saves.list(id);
+    const saved = await saves.list({ modelId: id });
     return encodeTrainingRun({
       ...{ modelId: id, baseModel: baseModelName(session.spec.baseModel), training, userMetadata },
       isFailed: session.status === 'Failed',
@@ -42,13 +42,15 @@ export function managementRoutes(app: App, tinker: TinkerService): void {
   app.get(`${runs}/:run`, async (c) => c.json(await runOf(c.req.param('run'))));
   app.get(`${runs}/:run/checkpoints`, async (c) => {
     await models.get(c.req.param('run'));
-    return c.json({ checkpoints: shownTo(c, await saves.list(c.req.param('run'))).map(encodeCheckpoint) });
+    return c.json({
+      checkpoints: (await saves.list({ modelId: c.req.param('run'), kinds: kindsFor(c) })).map(encodeCheckpoint),
+    });
   });
   app.get(`${tinkerPrefix}/checkpoints`, async (c) => {
     const part = partOf(c, 100);
-    const all = shownTo(c, await saves.list());
-    const page = all.slice(part.offset, part.offset + part.limit);
-    return c.json({ checkpoints: page.map(encodeCheckpoint), cursor: { ...part, total_count: all.length } });
+    const filter = { kinds: kindsFor(c) };
+    const [page, total] = await Promise.all([saves.list(filter, part), saves.count(filter)]);
+    return c.json({ checkpoints: page.map(encodeCheckpoint), cursor: { ...part, total_count: total } });
   });
 
   const checkpoint = `${runs}/:run/checkpoints/:kind/:name`;
@@ -102,10 +104,10 @@ export function managementRoutes(app: App, tinker: TinkerService): void {
 }
 
 /** Clients before 0.28 can't read a listing with a version for download. */
-function shownTo(c: Context<RouteEnv>, saved: readonly SavedCheckpoint[]): readonly SavedCheckpoint[] {
+function kindsFor(c: Context<RouteEnv>): readonly SaveKind[] {
   const [, major, minor] = /Tinker\/Python (\d+)\.(\d+)/.exec(c.req.header('user-agent') ?? '') ?? [];
   const isOld = major === '0' && Number(minor) < 28;
-  return isOld ? saved.filter(({ path }) => path.kind !== 'external_weights') : saved;
+  return isOld ? saveKinds.filter((kind) => kind !== 'external_weights') : saveKinds;
 }
 
 function pathAt(c: Context<RouteEnv>): SavePath {

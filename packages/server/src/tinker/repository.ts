@@ -136,14 +136,8 @@ export class TinkerRepository {
       .where('kind', '=', kind)
       .where('name', '=', name)
       .orderBy('created_at_ms', 'desc')
+      .orderBy('operation_id')
       .execute();
-  }
-
-  /** Of a model, or of all; newest first. */
-  async saves(modelId?: string): Promise<SaveRow[]> {
-    let query = this.#saves();
-    if (modelId !== undefined) query = query.where('model_id', '=', modelId);
-    return query.orderBy('created_at_ms', 'desc').orderBy('operation_id').execute();
   }
 
   #saves() {

@@ -6,6 +6,7 @@ import type { App } from '../routes/context.js';
 import { managementRoutes } from './management-routes.js';
 import { downloadPath, tinkerPrefix } from './paths.js';
 import { readObject } from './read-object.js';
+import { refusedRoutes } from './refused-routes.js';
 import { samplingRoutes } from './sampling-routes.js';
 import type { TinkerService } from './service.js';
 import { trainingRoutes } from './training-routes.js';
@@ -60,6 +61,7 @@ export function tinkerRoutes(app: App, tinker: TinkerService): void {
     return c.body(new Uint8Array(body), 200, { 'content-type': 'application/x-protobuf' });
   });
 
+  refusedRoutes(app); // before the routes that have a place for any name
   trainingRoutes(app, tinker);
   samplingRoutes(app, tinker);
   managementRoutes(app, tinker);

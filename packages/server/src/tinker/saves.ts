@@ -6,10 +6,16 @@ import type { OperationRecord } from '../operations/operation-record.js';
 import type { Registry } from '../registry/registry.js';
 import type { Version } from '../registry/version.js';
 import type { SessionService } from '../sessions/session-service.js';
+import type { Database } from '../store/open-database.js';
+import { countSaves, type ListedSave, listSaves, replacedVersions, type SaveFilter } from './listed-saves.js';
 import type { ModelPlace } from './models.js';
-import { pathOf, type SaveRow, type TinkerRepository } from './repository.js';
+import { type Part, pathOf, type SaveRow, type TinkerRepository } from './repository.js';
+
+/** Of one model, of some kinds; of all without. */
+export type SaveListFilter = Pick<SaveFilter, 'modelId' | 'kinds'>;
 
 export interface TinkerSavesOptions {
+  readonly database: Database;
   readonly repository: TinkerRepository;
   readonly service: SessionService;
   readonly registry: Registry;
@@ -105,19 +111,20 @@ export class TinkerSaves {
     return checkpointOf(await this.#find(path));
   }
 
-  /** Of a model, or all; newest first. Saves that others went over are left out. */
-  async list(modelId?: string): Promise<SavedCheckpoint[]> {
-    const found: SavedCheckpoint[] = [];
-    const seen = new Set<string>();
-    for (const row of await this.#options.repository.saves(modelId)) {
-      const path = savePath(pathOf(row));
-      if (seen.has(path)) continue;
-      const version = await this.#versionOf(row.operation_id);
-      if (version === undefined) continue;
-      seen.add(path);
-      found.push(checkpointOf({ row, version }));
-    }
-    return found;
+  /** Newest first, those of a part alone where one is given. Saves that others went over are left out. */
+  async list(filter: SaveListFilter = {}, part?: Part): Promise<SavedCheckpoint[]> {
+    const { database } = this.#options;
+    return (await listSaves(database, this.#filter(filter), part)).map(listedCheckpoint);
+  }
+
+  /** How many `list` has without a part. */
+  async count(filter: SaveListFilter = {}): Promise<number> {
+    return countSaves(this.#options.database, this.#filter(filter));
+  }
+
+  #filter(filter: SaveListFilter): SaveFilter {
+    const { workspaceId, clock } = this.#options;
+    return { ...filter, workspaceId, nowMs: clock.now() };
   }
 
   /** Deletes the save of a path, and those that it went over. @throws `unknown_version` */
@@ -155,16 +162,20 @@ export class TinkerSaves {
 
   /** Removes saves that others went over. */
   async deleteReplaced(): Promise<void> {
-    const { repository, registry, workspaceId } = this.#options;
-    const newest = new Set<string>();
-    for (const row of await repository.saves()) {
-      const path = savePath(pathOf(row));
-      const version = await this.#versionOf(row.operation_id);
-      if (version === undefined) continue;
-      if (newest.has(path)) await registry.delete(workspaceId, version.id);
-      newest.add(path);
-    }
+    const { database, registry, workspaceId } = this.#options;
+    for (const id of await replacedVersions(database, this.#filter({}))) await registry.delete(workspaceId, id);
   }
+}
+
+function listedCheckpoint(save: ListedSave): SavedCheckpoint {
+  return {
+    path: pathOf(save),
+    createdAtMs: save.saved_at_ms,
+    sizeBytes: save.size_bytes,
+    isPublic: save.is_public === 1,
+    expiresAtMs: save.expires_at_ms,
+    userMetadata: JSON.parse(save.user_metadata),
+  };
 }
 
 function checkpointOf({ row, version }: Found): SavedCheckpoint {

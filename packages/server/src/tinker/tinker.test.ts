@@ -229,6 +229,29 @@ describe('what is saved under a name', () => {
     expect((await list()).checkpoints).toHaveLength(1);
   });
 
+  it('is listed by the part: newest first, none twice, and none that another went over or that is gone', async () => {
+    const clock = new ManualClock();
+    const client = await opened({ clock });
+    const id = await client.model();
+    for (let seq = 1; seq <= 5; seq++) {
+      clock.advance(1000);
+      await saved(client, id, seq, { path: `n${seq}` });
+    }
+    await saved(client, id, 6, { path: 'n2', overwrite: true });
+    await client.call(`training_runs/${id}/checkpoints/weights/n4`, undefined, 'DELETE');
+    const part = async (query: string) => {
+      const { checkpoints, cursor } = await client.ok(`checkpoints?${query}`, undefined, 'GET');
+      const names = (checkpoints as Body[]).map(({ checkpoint_id }) => String(checkpoint_id).split('/').at(-1));
+      return { names, total: (cursor as Body).total_count };
+    };
+    const everything = await part('limit=100');
+    expect([...everything.names].sort()).toEqual(['n1', 'n2', 'n3', 'n5']);
+    expect(everything.names.filter((name) => name !== 'n2')).toEqual(['n5', 'n3', 'n1']);
+    const parts = [await part('limit=3&offset=0'), await part('limit=3&offset=3'), await part('limit=3&offset=6')];
+    expect(parts.flatMap(({ names }) => names)).toEqual(everything.names);
+    expect(parts.map(({ total }) => total)).toEqual([4, 4, 4]);
+  });
+
   it('begins another model, whose own numbers begin at 1', async () => {
     const client = await opened();
     const id = await client.model();
@@ -375,6 +398,20 @@ describe('a client', () => {
     const unknown = await client.call('no/such/thing', {});
     expect(unknown.status).toBe(404);
     expect(detail(unknown.body)).toContain('not_found');
+  });
+
+  it.each([
+    ['GET', 'audit', 'log'],
+    ['GET', 'billing/usage/events', '/v1/usage'],
+    ['GET', 'billing/usage/checkpoints/current', '/v1/usage'],
+    ['POST', 'sessions/search', 'list_sessions'],
+    ['GET', 'sessions/x/trace_export', 'get_session'],
+  ])('is told that %s %s is not offered, and what to do instead', async (method, path, instead) => {
+    const client = await opened();
+    const { status, body } = await client.call(path, method === 'GET' ? undefined : {}, method);
+    expect([status, body.code]).toEqual([404, 'not_found']);
+    expect(detail(body)).toContain('what this server offers');
+    expect(detail(body)).toContain(instead);
   });
 
   it('sends the key of the server with or without the beginning that its SDK asks for', async () => {

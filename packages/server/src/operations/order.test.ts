@@ -1,7 +1,7 @@
 /** Order and exactly-once execution, over the HTTP routes. */
 import { LoopwrightError } from '@loopwright/protocol';
 import type { FakeEngine } from '@loopwright/testkit';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.js';
 import { pass, saveWeights, step } from '../testing/operations.js';
 import { openTestServer, type TestServer, type TestServerOptions } from '../testing/test-server.js';
@@ -266,6 +266,19 @@ describe('cancelling', () => {
 });
 
 describe('sampling', () => {
+  it('is traced while its session lives, and until the next look for what can go', async () => {
+    const server = await started();
+    await server.train('s', 1, pass());
+    const traced = async () => ((await server.request('GET', '/v1/sessions/s/trace')).body.operations as []).length;
+    await server.control('StopTrainingSession', { TrainingSessionName: 's' });
+    await server.status('s', 'Stopped');
+    expect(await traced()).toBe(1);
+    await vi.waitFor(async () => {
+      await server.sweep();
+      expect(await traced()).toBe(0);
+    });
+  });
+
   it('runs while a training pass runs, and the trace shows it', async () => {
     const server = await started();
     const hold = server.engine.hold('pass');

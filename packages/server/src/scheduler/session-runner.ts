@@ -52,6 +52,7 @@ export class SessionRunner {
   #ended = false;
   #suspended = false;
   #ending: Promise<void> | undefined;
+  #hasEnded = false;
   #starting: Promise<void> | undefined;
 
   constructor(options: RunnerOptions) {
@@ -102,6 +103,11 @@ export class SessionRunner {
   /** Operations that have not ended. */
   get openCount(): number {
     return this.#training.size + this.#sampling.length + this.#running.count('sampling');
+  }
+
+  /** Nothing is left to do for it. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   /** What ran when. */
@@ -406,6 +412,7 @@ export class SessionRunner {
       logger.error({ session: name, code: asLoopwrightError(cause).code }, 'the end of a session left something');
     }
     await sessions.change(id, { from: ['Stopping'], to, ...failure });
+    this.#hasEnded = true;
   }
 
   #isOver(): boolean {

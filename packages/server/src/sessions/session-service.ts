@@ -285,7 +285,7 @@ export class SessionService {
     return this.#view(await log.get(session.id, id, kind));
   }
 
-  /** What ran when, for the sessions of this process. @throws `unknown_session` */
+  /** What ran when, for the sessions of this process; for a minute or so after they ended. @throws `unknown_session` */
   async trace(name: string): Promise<readonly TraceEntry[]> {
     const session = await this.session(name);
     return this.#runners.get(session.id)?.trace() ?? [];
@@ -311,8 +311,9 @@ export class SessionService {
     for (const session of await sessions.withStatus(['Deleting'])) await this.#remove(session);
   }
 
-  /** Expires the sessions that have been idle, or have lived, for too long. */
+  /** Expires the sessions that have been idle, or have lived, for too long, and lets go of what was kept in memory of those that ended. */
   async expire(): Promise<void> {
+    for (const [id, runner] of this.#runners) if (runner.hasEnded) this.#runners.delete(id);
     const { sessions, limits, tools } = this.#options;
     for (const session of await sessions.withStatus(['Running', 'Blocked'])) {
       const hasWork = async () => (await tools.log.ofSession(session.id, { open: true })).length > 0;

@@ -40,6 +40,12 @@ test('the guide to sandboxes shows a program that prints what the guide says', a
   expect(sandbox).toContain(block('', await outputOf('sandbox.ts')));
 });
 
+test('the guide to data shows a program that prints what the guide says', async () => {
+  const data = read('../../docs/guides/data.md');
+  expect(data).toContain(block('ts', read('data.ts')));
+  expect(data).toContain(block('', await outputOf('data.ts')));
+});
+
 test('the guide to losses of your own shows a program that prints what the guide says', async () => {
   expect(guide).toContain(block('ts', read('custom-loss.ts')));
   const stdout = await outputOf('custom-loss.ts');

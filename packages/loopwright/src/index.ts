@@ -187,6 +187,7 @@ export {
   exactMatch,
   explain,
   finalAnswer,
+  findLeaks,
   generalizedAdvantages,
   gspo,
   httpReward,

@@ -123,7 +123,7 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
   /**
    * The rows in an order that seed and epoch decide. The data is read once to index it (24 bytes a row); then rows are fetched by place.
    *
-   * @throws `row_invalid` as in any reading; `data_invalid` for compressed files, or a position of other data
+   * @throws `row_invalid` as in any reading; `data_invalid` for compressed and Parquet files, or a position of other data
    * @example
    * const rows = await data.shuffled({ seed: 7, epoch: 2 });
    * for await (const row of rows) save(rows.position()); // go on later: shuffled({ seed: 7, epoch: 2, resume: position })

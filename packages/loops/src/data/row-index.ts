@@ -109,7 +109,7 @@ export async function indexRows<R extends DataRow>(
       field: packed.file,
       expected: 'a file whose rows can be read in any order',
       got: 'one that can only be read from its beginning',
-      remedy: 'decompress it first (gunzip), or read it in order',
+      remedy: 'read it in order, or write it as plain JSONL first (gunzip for .gz)',
     });
   }
   const index = new RowIndex();

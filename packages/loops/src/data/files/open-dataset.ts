@@ -3,6 +3,7 @@ import { complaint } from '@loopwright/protocol';
 import { type Dataset, type DatasetOptions, datasetOf } from '../dataset.js';
 import type { RowSource } from '../source.js';
 import { type FileSourceOptions, gzipFile, jsonlFile, requireFile } from './file-source.js';
+import { parquetFile } from './parquet-source.js';
 
 export interface OpenDatasetOptions extends DatasetOptions {
   /** The longest line of a JSONL file; longer ones are row errors. Default 64 MiB. */
@@ -16,6 +17,7 @@ const openers: readonly (readonly [string, Opener])[] = [
   ['.ndjson', jsonlFile],
   ['.jsonl.gz', gzipFile],
   ['.ndjson.gz', gzipFile],
+  ['.parquet', parquetFile],
 ];
 
 /** Endings of files that are read, the longest first. */
@@ -24,7 +26,7 @@ export const dataFileEndings: readonly string[] = openers.map(([ending]) => endi
 /**
  * Opens a file, or several as one. Nothing is read but that they are there: rows are read when they are asked for.
  *
- * @param files paths that end in `.jsonl`, `.ndjson` (either may be gzipped, `.gz`)
+ * @param files paths that end in `.jsonl`, `.ndjson` (either may be gzipped, `.gz`), or `.parquet`
  * @throws `invalid_argument` for another ending, `not_found`
  * @example
  * const data = await openDataset('train.jsonl');

@@ -2,9 +2,10 @@
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
  * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
- * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model)
+ * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
+import { data } from './data-works.js';
 import { generate, train } from './engine-works.js';
 import { settingsFrom } from './report.js';
 import { sandbox } from './sandbox-works.js';
@@ -18,6 +19,10 @@ const given = numbers.map(Number);
 const [first = 8, second = 256] = given;
 if (work === 'sandbox') {
   await sandbox(given[0] ?? 500, given[1] ?? 2, numbers[2] === 'javascript' ? 'javascript' : 'python');
+  process.exit();
+}
+if (work === 'data') {
+  await data(given[0] ?? 2);
   process.exit();
 }
 const settings = settingsFrom(process.env);
@@ -51,6 +56,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, streams, grpo, start or sandbox, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, streams, grpo, start, sandbox or data, got ${work ?? 'nothing'}`,
     );
 }

@@ -1,6 +1,7 @@
 /** Queries on what only this wire knows: its sessions, its samplers, and the names of what its clients saved. */
 import type { SaveKind, SavePath } from '@loopwright/wires/tinker';
 import type { Selectable } from 'kysely';
+import { liveStatuses } from '../sessions/session-record.js';
 import type { Database } from '../store/open-database.js';
 import type { TinkerSamplersTable, TinkerSavesTable, TinkerSessionsTable } from '../store/tables.js';
 
@@ -47,6 +48,24 @@ export class TinkerRepository {
       .where('heartbeat_at_ms', '<', beforeMs)
       .orderBy('heartbeat_at_ms')
       .execute();
+  }
+
+  /** Sessions that were marked as ended, but have models that live. */
+  async halfEnded(): Promise<string[]> {
+    const rows = await this.#database
+      .selectFrom('sessions as models')
+      .innerJoin('tinker_sessions as ended', (on) =>
+        on.on('models.name', 'like', (eb) => eb(eb.ref('ended.id'), '||', eb.val('-%'))),
+      )
+      .select('ended.id')
+      .distinct()
+      .where('ended.workspace_id', '=', this.#workspaceId)
+      .where('models.workspace_id', '=', this.#workspaceId)
+      .where('models.status', 'in', liveStatuses)
+      .where('models.echo', 'like', '{"wire":"tinker"%')
+      .where('ended.finish', 'is not', null)
+      .execute();
+    return rows.map(({ id }) => id);
   }
 
   #sessions() {

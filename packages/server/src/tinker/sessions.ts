@@ -31,6 +31,8 @@ export interface TinkerSessionsOptions {
 
 export class TinkerSessions {
   readonly #options: TinkerSessionsOptions;
+  /** Ids of those that end in this process now. */
+  readonly #ending = new Set<string>();
 
   constructor(options: TinkerSessionsOptions) {
     this.#options = options;
@@ -94,9 +96,10 @@ export class TinkerSessions {
     cancel();
   }
 
-  /** Ends the sessions whose clients have died. */
+  /** Ends the sessions whose clients have died, and those at whose end the server died. */
   async endDead(): Promise<void> {
     const { repository, clock } = this.#options;
+    for (const id of await repository.halfEnded()) if (!this.#ending.has(id)) await this.#end(id, 0);
     for (const { id } of await repository.quietSessions(clock.now() - deadAfterMs)) await this.#lapse(id);
   }
 
@@ -120,6 +123,15 @@ export class TinkerSessions {
   }
 
   async #end(id: string, waitMs: number): Promise<void> {
+    this.#ending.add(id);
+    try {
+      await this.#endAll(id, waitMs);
+    } finally {
+      this.#ending.delete(id);
+    }
+  }
+
+  async #endAll(id: string, waitMs: number): Promise<void> {
     const { repository, service, registry, workspaceId } = this.#options;
     for (const name of await repository.namesOf(id)) {
       if (waitMs > 0) await service.settled(name, waitMs);

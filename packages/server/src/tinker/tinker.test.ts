@@ -1,7 +1,9 @@
 /** The Tinker wire: models, futures, order, repetitions, samplers, names, ends. */
+import { join } from 'node:path';
 import { LoopwrightError } from '@loopwright/protocol';
 import { unpackTar } from 'modern-tar';
 import { afterEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../store/open-database.js';
 import { ManualClock } from '../testing/manual-clock.js';
 import { type Body, openTestServer, type TestServerOptions } from '../testing/test-server.js';
 import { openTinkerClient, type TinkerClient } from '../testing/tinker-client.js';
@@ -350,6 +352,17 @@ describe('a session', () => {
     expect((await client.sample(sampler, 0)).status).toBe(404);
     const body = { session_id: client.session, model_seq_id: 1, base_model: 'fake-model' };
     expect((await client.call('create_model', body)).status).toBe(400);
+  });
+
+  it('that was marked as ended when the server died is ended by the next look', async () => {
+    const client = await opened();
+    await client.model();
+    const database = openDatabase(join(client.server.dataDir, 'loopwright.db'));
+    await database.updateTable('tinker_sessions').set({ finish: '{}' }).where('id', '=', client.session).execute();
+    await database.destroy();
+    expect(client.server.engine.sessionNames).toHaveLength(1);
+    await client.server.sweep();
+    expect(client.server.engine.sessionNames).toEqual([]);
   });
 
   it('answers its end soon, and lets what was accepted go on', async () => {

@@ -72,7 +72,9 @@ export class Execution {
       } else if (message.type === 'done' || message.type === 'unfit') this.stop({ type: 'answered', message });
       else onMessage?.(message);
     };
-    child.send(JSON.stringify(task));
+    // It may have fired between the taking of the child and now.
+    if (signal?.aborted === true) onAbort();
+    else child.send(JSON.stringify(task));
     try {
       const end = await child.ended;
       if (this.#endedAt === 0) this.#endedAt = performance.now();

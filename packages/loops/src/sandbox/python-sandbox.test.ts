@@ -89,7 +89,7 @@ def strange(): return object()
     const running = sandbox.run({ code: 'while True: pass', signal: abort.signal });
     const waiting = Array.from({ length: 3 }, () => sandbox.run({ code: 'while True: pass', signal: abort.signal }));
     abort.abort(new Error('enough'));
-    for (const each of [running, ...waiting]) await expect(each).rejects.toThrow('enough');
+    await Promise.all([running, ...waiting].map((each) => expect(each).rejects.toThrow('enough')));
     await expect(sandbox.run({ code: '', signal: abort.signal })).rejects.toThrow('enough');
   });
 

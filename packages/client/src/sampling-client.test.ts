@@ -57,6 +57,23 @@ test('wrong arguments throw at the call and name the option', async () => {
   expect(server.sampling).toEqual([]);
 });
 
+test('a short sample comes with its submission where the server holds it, and else by asking', async () => {
+  const { server, training } = await setUpTraining();
+  const sampler = training.createSamplingClient();
+  const asked = () => server.requests('sampling-operations').map(({ method }) => method);
+  await sampler.sample([7]);
+  expect(asked()).toEqual(['POST', 'GET']);
+  server.holdsSubmissions = true;
+  expect((await sampler.sample([7])).sequences).toHaveLength(1);
+  expect(asked()).toEqual(['POST', 'GET', 'POST']);
+  server.onSampling = () => 'hold';
+  const slow = sampler.sample([7]);
+  await until(() => asked().length === 5);
+  server.finish();
+  await slow;
+  expect(asked().slice(3)).toEqual(['POST', 'GET']);
+});
+
 test('512 samples run beside each other, and beside training', async () => {
   const { server, training } = await setUpTraining();
   server.onSampling = () => 'hold';

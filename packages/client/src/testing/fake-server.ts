@@ -14,6 +14,7 @@ import {
   encodeSamplingResult,
   encodeTrainingResult,
   encodeUnfinished,
+  headers,
   hubContentArn,
   parseJson,
   type ResultBody,
@@ -68,6 +69,8 @@ export class FakeServer {
   onSampling: (request: SamplingRequest) => LoopwrightError | 'hold' | undefined = () => undefined;
   /** "Not yet" answers per operation before the real one. */
   pendingAnswers = 0;
+  /** Whether sampling submissions that offer to wait are answered with how they stand; other servers than ours do not. */
+  holdsSubmissions = false;
   samplesOpen = 0;
   mostSamplesOpen = 0;
   readonly packages: ControlResponses['DescribeModelPackage'][] = [];
@@ -93,8 +96,8 @@ export class FakeServer {
       return new Response(typeof answer === 'string' ? answer : JSON.stringify(answer));
     } catch (error) {
       if (!LoopwrightError.isInstance(error)) throw error;
-      const { status, headers, body } = encodeError(error, { plane });
-      return new Response(JSON.stringify(body), { status, headers });
+      const { status, headers: own, body } = encodeError(error, { plane });
+      return new Response(JSON.stringify(body), { status, headers: own });
     }
   };
 
@@ -129,7 +132,7 @@ export class FakeServer {
     const body = parseJson(request.body);
     return match?.[2] === undefined
       ? this.#acceptTraining(session, body, request.body)
-      : this.#acceptSampling(session, body);
+      : this.#acceptSampling(session, body, request.headers.has(headers.waitSeconds));
   }
 
   async #result(
@@ -183,13 +186,13 @@ export class FakeServer {
     return { operationId: id };
   }
 
-  #acceptSampling(session: FakeSession, body: unknown): { operationId: string } {
+  #acceptSampling(session: FakeSession, body: unknown, isHeld: boolean): { operationId: string } {
     this.#checkActive(session);
     const request = decodeSamplingRequest(body, { arns });
     this.sampling.push(request);
     const id = crypto.randomUUID();
     this.#open(session, id, this.onSampling(request), () => encodeSamplingResult(samplingResult(request)), 'sample');
-    return { operationId: id };
+    return { operationId: id, ...(isHeld && this.holdsSubmissions ? session.operations.get(id)?.body : {}) };
   }
 
   #open(

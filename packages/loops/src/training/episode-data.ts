@@ -11,9 +11,10 @@ import { isDead } from '../statistics/advantages.js';
 import { klEstimate } from '../statistics/kl.js';
 import { lengthDivisors } from '../statistics/lengths.js';
 import type { Scorer } from './clients.js';
+import type { DataOptions } from './grpo-data.js';
 import { rewardsOf } from './grpo-metrics.js';
 import type { Resolved } from './grpo-options.js';
-import type { ReferenceScores, TrainingData } from './grpo-task.js';
+import type { TrainingData } from './grpo-task.js';
 import type { Scope } from './scope.js';
 
 type Group = EpisodeGroup<EpisodeProblem>;
@@ -48,14 +49,6 @@ export async function scoreEpisodes(
 export function teachesEpisodes({ rollouts }: Group, { overlong }: Pick<Resolved, 'overlong'>): boolean {
   const judged = rollouts.filter(isJudged);
   return !isDead(rewardsOf(judged)) && judged.some((rollout) => isTrained(rollout, overlong));
-}
-
-interface DataOptions
-  extends Pick<
-    Resolved,
-    'advantages' | 'klCoefficient' | 'estimator' | 'placement' | 'lengthNormalization' | 'overlong'
-  > {
-  readonly reference: ReferenceScores | undefined;
 }
 
 /** Datums of the groups that teach something. */

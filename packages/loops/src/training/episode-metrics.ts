@@ -3,9 +3,9 @@ import { isFailure } from '../environments/environment.js';
 import type { EpisodeProblem } from '../episodes/environment.js';
 import type { EpisodeRollout, EpisodeStatus } from '../episodes/run-episode.js';
 import type { EpisodeGroup } from '../episodes/run-episodes.js';
-import { isDead, mean, populationStd } from '../statistics/advantages.js';
+import { mean } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
-import { componentMetrics, finite, type Metrics, rewardsOf } from './grpo-metrics.js';
+import { finite, judgedMetrics, type Metrics } from './grpo-metrics.js';
 import type { ReferenceScores } from './grpo-task.js';
 
 const statuses = [
@@ -25,24 +25,10 @@ export function episodeMetrics(
   reference: ReferenceScores | undefined,
 ): Metrics {
   const rollouts = groups.flatMap((group) => group.rollouts);
-  const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
-  const graded = rewards_PG.filter((rewards) => rewards.length > 0);
   const answers = rollouts.flatMap(({ turns }) => turns.map(({ sequence }) => sequence));
   const count = (test: (rollout: EpisodeRollout) => boolean): number => rollouts.filter(test).length;
   return finite({
-    ...componentMetrics(rollouts),
-    'reward/mean': mean(rewards_PG.flat()),
-    'reward/std_within_group': mean(graded.map(populationStd)),
-    'groups/dead': graded.filter(isDead).length,
-    'groups/ungraded': groups.length - graded.length,
-    'grade/unparsed_share': count(({ grade }) => grade?.status === 'unparsed') / rollouts.length,
-    'grade/errors': count(({ grade }) => grade?.status === 'grader_error'),
-    'grade/timeouts': count(({ grade }) => grade?.status === 'timeout'),
-    'grade/excluded': count(({ reward }) => reward === undefined),
-    'completion/length_mean': mean(answers.map(({ tokens }) => tokens.length)),
-    'completion/truncated_share': answers.filter(({ stopReason }) => stopReason === 'length').length / answers.length,
-    'tokens/sampled': answers.reduce((sum, { tokens }) => sum + tokens.length, 0),
-    'kl/base': mean(rollouts.flatMap((rollout) => distances(rollout, reference))),
+    ...judgedMetrics(groups, { answers, kl: rollouts.flatMap((rollout) => distances(rollout, reference)) }),
     'episode/turns_mean': mean(rollouts.map(({ turns }) => turns.length)),
     'episode/sequences_mean': mean(rollouts.map(({ sequences }) => sequences.length)),
     'episode/retokenized_turns': rollouts.reduce((sum, { retokenizedTurns }) => sum + retokenizedTurns, 0),

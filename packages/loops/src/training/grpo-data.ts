@@ -64,7 +64,7 @@ export function teaches(group: RolloutGroup<Problem>, { overlong }: Pick<Resolve
   return !isDead(rewardsOf(judged)) && judged.some((rollout) => isTrained(rollout, overlong));
 }
 
-interface DataOptions
+export interface DataOptions
   extends Pick<
     Resolved,
     'advantages' | 'klCoefficient' | 'estimator' | 'placement' | 'lengthNormalization' | 'overlong'

@@ -1,11 +1,11 @@
 /** The numbers of a step, named `group/name`. Numbers only: nothing of what was sampled. */
-import type { ForwardBackwardOutput, OptimStepOutput } from '@loopwright/client';
+import type { ForwardBackwardOutput, OptimStepOutput, SampledTokens } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
 import { type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { isDead, mean, populationStd } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
-import type { Rollout, RolloutGroup } from './rollouts.js';
+import type { RolloutGroup } from './rollouts.js';
 
 /** By name; only finite numbers. What could not be measured is left out. */
 export type Metrics = Readonly<Record<string, number>>;
@@ -27,28 +27,48 @@ export function rolloutMetrics(
   groups: readonly RolloutGroup<Problem>[],
   reference: ReadonlyMap<object, readonly number[]> | undefined,
 ): Metrics {
-  const rollouts = groups.flatMap((group) => group.rollouts);
-  const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
-  const graded = rewards_PG.filter((rewards) => rewards.length > 0);
-  const count = (test: (rollout: Rollout) => boolean): number => rollouts.filter(test).length;
-  const share = (test: (rollout: Rollout) => boolean): number => count(test) / rollouts.length;
-  const kl = rollouts.flatMap(({ sequence }) => {
+  const answers = groups.flatMap(({ rollouts }) => rollouts.map(({ sequence }) => sequence));
+  const kl = answers.flatMap((sequence) => {
     const scores = reference?.get(sequence);
     return scores === undefined ? [] : klK3(sequence.logprobs, scores);
   });
+  return judgedMetrics(groups, { answers, kl });
+}
+
+interface Judged {
+  readonly grade?: Grade;
+  readonly reward?: number;
+}
+
+interface Sampled {
+  /** All that was sampled for the rollouts. */
+  readonly answers: readonly Pick<SampledTokens, 'tokens' | 'stopReason'>[];
+  /** k3 of sampled tokens. */
+  readonly kl: readonly number[];
+}
+
+/** What is measured of single answers and of episodes alike. */
+export function judgedMetrics(
+  groups: readonly { readonly rollouts: readonly Judged[] }[],
+  { answers, kl }: Sampled,
+): Metrics {
+  const rollouts = groups.flatMap((group) => group.rollouts);
+  const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
+  const graded = rewards_PG.filter((rewards) => rewards.length > 0);
+  const count = (test: (rollout: Judged) => boolean): number => rollouts.filter(test).length;
   return finite({
     ...componentMetrics(rollouts),
     'reward/mean': mean(rewards_PG.flat()),
     'reward/std_within_group': mean(graded.map(populationStd)),
     'groups/dead': graded.filter(isDead).length,
     'groups/ungraded': groups.length - graded.length,
-    'grade/unparsed_share': share(({ grade }) => grade.status === 'unparsed'),
-    'grade/errors': count(({ grade }) => grade.status === 'grader_error'),
-    'grade/timeouts': count(({ grade }) => grade.status === 'timeout'),
+    'grade/unparsed_share': count(({ grade }) => grade?.status === 'unparsed') / rollouts.length,
+    'grade/errors': count(({ grade }) => grade?.status === 'grader_error'),
+    'grade/timeouts': count(({ grade }) => grade?.status === 'timeout'),
     'grade/excluded': count(({ reward }) => reward === undefined),
-    'completion/length_mean': mean(rollouts.map(({ sequence }) => sequence.tokens.length)),
-    'completion/truncated_share': share(({ sequence }) => sequence.stopReason === 'length'),
-    'tokens/sampled': rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0),
+    'completion/length_mean': mean(answers.map(({ tokens }) => tokens.length)),
+    'completion/truncated_share': answers.filter(({ stopReason }) => stopReason === 'length').length / answers.length,
+    'tokens/sampled': answers.reduce((sum, { tokens }) => sum + tokens.length, 0),
     'kl/base': mean(kl),
   });
 }
@@ -79,7 +99,7 @@ export function trainingMetrics(
 }
 
 /** Components are measured apart, so that one that stops working doesn't hide in the sum. */
-export function componentMetrics(rollouts: readonly { readonly grade?: Grade }[]): Metrics {
+function componentMetrics(rollouts: readonly { readonly grade?: Grade }[]): Metrics {
   const all = rollouts.flatMap(({ grade }) => grade?.components ?? []);
   const metrics: Record<string, number> = {};
   for (const name of new Set(all.map((component) => component.name))) {

@@ -3,6 +3,8 @@
 /** Bigger ones are read back from the disk, where the time of that does not matter beside the rest. */
 const maxEntryBytes = 1 << 20;
 const maxTotalBytes = 16 << 20;
+/** What an entry takes beside its bytes, roughly: small ones would come to far more than their sum. */
+const entryBytes = 1024;
 
 export class RecentBytes {
   readonly #entries = new Map<string, Uint8Array>();
@@ -13,7 +15,7 @@ export class RecentBytes {
     if (bytes.byteLength > maxEntryBytes) return;
     this.remove(key);
     this.#entries.set(key, bytes);
-    this.#totalBytes += bytes.byteLength;
+    this.#totalBytes += bytes.byteLength + entryBytes;
     for (const oldest of this.#entries.keys()) {
       if (this.#totalBytes <= maxTotalBytes) break;
       this.remove(oldest);
@@ -25,7 +27,9 @@ export class RecentBytes {
   }
 
   remove(key: string): void {
-    this.#totalBytes -= this.#entries.get(key)?.byteLength ?? 0;
+    const known = this.#entries.get(key);
+    if (known === undefined) return;
+    this.#totalBytes -= known.byteLength + entryBytes;
     this.#entries.delete(key);
   }
 }

@@ -8,7 +8,8 @@ import { shuttingDown } from '../limits/admission.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import type { AnswerTarget } from '../openai/model-targets.js';
 import type { OperationRecord } from '../operations/operation-record.js';
-import type { OperationView, SessionService } from '../sessions/session-service.js';
+import type { OperationView } from '../sessions/operation-view.js';
+import type { SessionService } from '../sessions/session-service.js';
 import { AnswerTurn } from './answer-turn.js';
 
 /** The model that a session samples from. */

@@ -21,6 +21,7 @@ import type { Database } from '../store/open-database.js';
 import type { Tables } from '../store/tables.js';
 import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
 import { findEarlier, type Submission } from './earlier-submission.js';
+import { EndWaiters } from './end-waiters.js';
 import {
   isTrainingType,
   type OperationRecord,
@@ -82,14 +83,14 @@ export class OperationLog {
   readonly #commits: GroupCommit;
   readonly #payloads: Payloads;
   readonly #clock: Clock;
-  readonly #waiters = new Map<string, Set<(ended?: OperationRecord) => void>>();
-  #holdsNobody = false;
+  readonly #waiters: EndWaiters;
 
   constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
     this.#database = database;
     this.#commits = new GroupCommit(database);
     this.#payloads = new Payloads({ database, blobs });
     this.#clock = clock;
+    this.#waiters = new EndWaiters(clock);
   }
 
   /**
@@ -342,7 +343,7 @@ export class OperationLog {
     if (written) {
       const isDone = ending.status === 'Completed';
       const rest = { resultBlob: result?.hash ?? null, startedAtMs, endedAtMs: now, engineMs };
-      this.#wake(record.id, isDone ? { ...record, ...rest, status: 'Completed' } : undefined);
+      this.#waiters.wake(record.id, isDone ? { ...record, ...rest, status: 'Completed' } : undefined);
     }
     return written;
   }
@@ -352,38 +353,14 @@ export class OperationLog {
     await this.#commits.run((trx) => this.#applyEffects(trx, sessionId, effects));
   }
 
-  /**
-   * Resolves when the operation has ended, the time is over or the signal fires; whichever is first.
-   * @returns the record as it is now, where that is known without another look at the log
-   */
-  async whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<OperationRecord | undefined> {
-    if (record.endedAtMs !== null) return record;
-    if (waitMs <= 0 || signal?.aborted === true || this.#holdsNobody) return undefined;
-    return new Promise<OperationRecord | undefined>((resolve) => {
-      const waiters = this.#waiters.get(record.id) ?? new Set();
-      this.#waiters.set(record.id, waiters);
-      const done = (ended?: OperationRecord) => {
-        cancelTimer();
-        signal?.removeEventListener('abort', giveUp);
-        waiters.delete(done);
-        if (waiters.size === 0) this.#waiters.delete(record.id);
-        resolve(ended);
-      };
-      const giveUp = () => done();
-      const cancelTimer = this.#clock.after(waitMs, giveUp);
-      signal?.addEventListener('abort', giveUp, { once: true });
-      waiters.add(done);
-    });
+  /** As {@link EndWaiters.whenEnded}. */
+  whenEnded(record: OperationRecord, waitMs: number, signal?: AbortSignal): Promise<OperationRecord | undefined> {
+    return this.#waiters.whenEnded(record, waitMs, signal);
   }
 
   /** Lets every held request go and holds no further one, when the server closes. */
   wakeAll(): void {
-    this.#holdsNobody = true;
-    for (const id of [...this.#waiters.keys()]) this.#wake(id);
-  }
-
-  #wake(id: string, ended?: OperationRecord): void {
-    for (const done of [...(this.#waiters.get(id) ?? [])]) done(ended);
+    this.#waiters.wakeAll();
   }
 
   #stageResult(record: OperationRecord, { type, result }: AnyResult): Promise<StagedPayload> {

@@ -266,6 +266,22 @@ describe('cancelling', () => {
 });
 
 describe('sampling', () => {
+  it('is answered with its result by a submission that offers to wait, and with how it stands when that is over', async () => {
+    const server = await started();
+    const path = '/v1/training-sessions/s/sampling-operations';
+    const prompt = { chunks: [{ type: 'encoded_text', tokens: [1, 2, 3] }] };
+    const body = { operationConfig: { sample: { prompt, numSamples: 1, samplingParams: { maxTokens: 4 } } } };
+    const submit = (seconds: string) => server.request('POST', path, body, { 'x-loopwright-wait-seconds': seconds });
+    const { operationId, ...held } = (await submit('20')).body;
+    expect(held).toMatchObject({ status: 'Completed' });
+    expect(held).toEqual(await server.result('s', String(operationId), 'sampling-operations'));
+    const hold = server.engine.hold('sample');
+    expect((await submit('0')).body).toMatchObject({ operationId: expect.any(String), status: expect.any(String) });
+    hold.release();
+    const refused = await submit('51');
+    expect(refused).toMatchObject({ status: 400, body: { code: 'invalid_argument' } });
+  });
+
   it('is traced while its session lives, and until the next look for what can go', async () => {
     const server = await started();
     await server.train('s', 1, pass());

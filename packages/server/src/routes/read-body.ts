@@ -65,7 +65,11 @@ type Chunks = AsyncIterator<Uint8Array, unknown>;
 /** Of the socket where there is one: a web stream around it costs more than small bodies do. Undefined where no body can come. */
 function chunksOf(c: Context<RouteEnv>): Chunks | undefined {
   const { incoming } = c.env ?? {};
-  if (incoming !== undefined) return incoming.iterator({ destroyOnReturn: false });
+  if (incoming !== undefined) {
+    const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers;
+    const hasBody = length !== undefined || encoding !== undefined;
+    return hasBody ? incoming.iterator({ destroyOnReturn: false }) : undefined;
+  }
   return c.req.raw.body?.values({ preventCancel: true });
 }
 

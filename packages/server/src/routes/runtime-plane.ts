@@ -20,7 +20,8 @@ import {
 } from '@loopwright/wires/sagemaker';
 import type { Context } from 'hono';
 import type { OperationRecord } from '../operations/operation-record.js';
-import type { OperationView, SessionService } from '../sessions/session-service.js';
+import type { OperationView } from '../sessions/operation-view.js';
+import type { SessionService } from '../sessions/session-service.js';
 import { clientGone } from './client-gone.js';
 import type { App, RouteEnv } from './context.js';
 import { readJson } from './read-body.js';

@@ -19,13 +19,13 @@ import { checkAgainstModel } from '../operations/model-limits.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
 import type { ExecutionTools } from '../scheduler/execute.js';
-import type { Progress } from '../scheduler/progress.js';
 import { SessionRunner } from '../scheduler/session-runner.js';
 import type { TraceEntry } from '../scheduler/trace.js';
 import type { Database } from '../store/open-database.js';
-import { type AnyResult, sessionUsage } from '../usage/ledger.js';
+import { sessionUsage } from '../usage/ledger.js';
 import { usageSummary } from '../usage/summary.js';
 import { whyExpired } from './expiry.js';
+import type { Hold, OperationView } from './operation-view.js';
 import { checkTraining, invalidTransition, promptLength, usesNumberUp } from './session-checks.js';
 import { deletableStatuses, isServing, liveStatuses, type SessionRecord, type WirePolicy } from './session-record.js';
 import type { Page, SessionFilter, SessionRepository } from './session-repository.js';
@@ -65,18 +65,6 @@ export interface SessionRequest {
   readonly echo: SessionRecord['echo'];
   readonly policy: WirePolicy;
 }
-
-/** How long the answer about an operation may be held. */
-interface Hold {
-  readonly waitMs: number;
-  readonly signal?: AbortSignal;
-}
-
-/** An operation as a result request sees it. */
-export type OperationView =
-  | { readonly status: 'Pending' | 'InProgress'; readonly record: OperationRecord; readonly progress: Progress }
-  | { readonly status: 'Completed'; readonly record: OperationRecord; readonly done: AnyResult }
-  | { readonly status: 'Failed' | 'Skipped'; readonly record: OperationRecord; readonly error: LoopwrightError };
 
 export class SessionService {
   readonly #options: SessionServiceOptions;

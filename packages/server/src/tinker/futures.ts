@@ -19,7 +19,8 @@ import {
 } from '@loopwright/wires/tinker';
 import type { Clock } from '../clock.js';
 import type { OperationRecord } from '../operations/operation-record.js';
-import type { OperationView, SessionService } from '../sessions/session-service.js';
+import type { OperationView } from '../sessions/operation-view.js';
+import type { SessionService } from '../sessions/session-service.js';
 import type { TinkerModels } from './models.js';
 import { modelIdOf, sessionNameOf } from './names.js';
 import { pathOf, type TinkerRepository } from './repository.js';

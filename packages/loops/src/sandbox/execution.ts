@@ -68,7 +68,14 @@ export class Execution {
       if (message === undefined) return this.stop({ type: 'ended', end: { type: 'malformed' } });
       if (message.type === 'started' && this.#startedAt === undefined) {
         this.#startedAt = performance.now();
-        timer = setTimeout(() => this.stop({ type: 'timeout' }), timeoutMs);
+        const deadline = this.#startedAt + timeoutMs;
+        // Timers of Node may fire a fraction of a millisecond early; a program has all of its time.
+        const wait = (): void => {
+          const left = deadline - performance.now();
+          if (left > 0) timer = setTimeout(wait, Math.ceil(left));
+          else this.stop({ type: 'timeout' });
+        };
+        wait();
       } else if (message.type === 'done' || message.type === 'unfit') this.stop({ type: 'answered', message });
       else onMessage?.(message);
     };

@@ -3,6 +3,7 @@ export type { DifferentiableLoss, DifferentiableValue } from './autodiff/value-a
 export { valueAndGrad } from './autodiff/value-and-grad.js';
 export type { Operand } from './autodiff/variable.js';
 export { stack, Variable } from './autodiff/variable.js';
+export type { FieldColumns, FieldName } from './data/columns.js';
 export type { Dataset, DatasetOptions, Reading, ReadOptions } from './data/dataset.js';
 export { datasetOf } from './data/dataset.js';
 export type { DetectedFormat } from './data/detect-format.js';
@@ -12,6 +13,7 @@ export type { Leak, LeakReport } from './data/leaks.js';
 export { findLeaks } from './data/leaks.js';
 export type { OrderedRows, RowPosition } from './data/ordered-rows.js';
 export type { CurriculumOptions, ShuffleOptions } from './data/ordering.js';
+export type { PreferenceRow } from './data/preference-row.js';
 export type { DataRow, JsonRow, RowError, RowPlace } from './data/row.js';
 export { rowErrorText } from './data/row.js';
 export { canonicalJson } from './data/row-hash.js';
@@ -24,7 +26,6 @@ export type {
   DataFormat,
   FormatRows,
   KtoRow,
-  PreferenceRow,
   PromptCompletionRow,
   RlPromptRow,
 } from './data/typed-rows.js';

@@ -66,6 +66,8 @@ export type {
   ExactMatchOptions,
   ExpectedCall,
   ExplainOptions,
+  FieldColumns,
+  FieldName,
   FinalAnswer,
   GaeOptions,
   GaeResult,

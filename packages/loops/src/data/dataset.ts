@@ -1,5 +1,6 @@
 /** A data set: rows of one or several sources, read from the beginning as often as one likes, with flat memory. */
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { checkColumns, type FieldColumns } from './columns.js';
 import { type DetectedFormat, detectFormat } from './detect-format.js';
 import { FingerprintTable } from './fingerprint-table.js';
 import type { OrderedRows } from './ordered-rows.js';
@@ -14,6 +15,8 @@ import { type DataFormat, type FormatRows, typedRow } from './typed-rows.js';
 export interface DatasetOptions {
   /** A field with a text or an integer that tells rows apart; without it, ids are hashes of the content. */
   readonly idField?: string;
+  /** Columns that the file names otherwise than the formats do, such as `{ prompt: 'problem', answer: 'solution' }`. */
+  readonly fields?: FieldColumns;
   /** Default `stop`. */
   readonly onRowError?: OnRowError;
   /** Told once at the end of each reading, an interrupted one too. By default, skipped rows are shown as a warning. */
@@ -103,15 +106,15 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
    */
   as<F extends DataFormat>(format: F): Dataset<FormatRows[F]> {
     const check = typedRow(format);
-    const { shape } = this.parts;
+    const { shape, fields = {} } = this.parts;
     return this.withShape((row) => {
       const shaped = shape(row);
-      return shaped === 'elsewhere' || 'fault' in shaped ? shaped : check(shaped.value);
+      return shaped === 'elsewhere' || 'fault' in shaped ? shaped : check(shaped.value, fields);
     });
   }
 
   /** The same rows with other settings. */
-  with(options: Omit<DatasetOptions, 'idField'>): Dataset<R> {
+  with(options: Omit<DatasetOptions, 'idField' | 'fields'>): Dataset<R> {
     return new Dataset({ ...this.parts, ...options });
   }
 
@@ -215,9 +218,11 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
 /**
  * A data set over sources; `openDataset` makes one of files.
  *
+ * @throws `invalid_argument` for `fields` that no format has
  * @example const data = datasetOf([textSource('{"prompt":"1+1="}', { file: 'in memory' })]);
  */
 export function datasetOf(sources: readonly RowSource[], options: DatasetOptions = {}): Dataset {
+  checkColumns(options.fields);
   return new Dataset({ ...options, sources, shape: (value) => ({ value }) });
 }
 

@@ -1,8 +1,9 @@
 /** Which format a data set has, by the fields of its rows: said with the evidence, and refused where it isn't one. */
 import { complaint } from '@loopwright/protocol';
+import { type FieldColumns, findField, findPrompt } from './columns.js';
 import type { Dataset } from './dataset.js';
 import type { DataRow, JsonRow, RowPlace } from './row.js';
-import { answerOf, type DataFormat } from './typed-rows.js';
+import { type DataFormat, formatFields } from './typed-rows.js';
 
 export interface DetectedFormat {
   readonly format: DataFormat;
@@ -16,20 +17,35 @@ export interface DetectedFormat {
 const maxRows = 1000;
 const remedy = "name the format yourself, as in data.as('chat'): rows of another form are then row errors";
 
-/** Formats whose fields a row has. */
-function formatsOf(row: JsonRow): { readonly format: DataFormat; readonly fields: readonly string[] }[] {
-  const has = (...names: readonly string[]): boolean => names.every((name) => Object.hasOwn(row, name));
-  const found: { format: DataFormat; fields: string[] }[] = [];
-  if (has('messages')) found.push({ format: 'chat', fields: ['messages'] });
-  if (has('chosen', 'rejected')) found.push({ format: 'preference', fields: ['chosen', 'rejected'] });
-  if (has('prompt', 'completion')) {
-    if (has('label')) found.push({ format: 'kto', fields: ['prompt', 'completion', 'label'] });
-    else found.push({ format: 'prompt_completion', fields: ['prompt', 'completion'] });
+interface FormatFound {
+  readonly format: DataFormat;
+  /** Columns in which its fields lie. */
+  readonly fields: readonly string[];
+}
+
+/** Formats whose fields a row has; where the user says what columns mean, those that know the fields which were named. */
+function formatsOf(row: JsonRow, columns: FieldColumns): FormatFound[] {
+  const found: FormatFound[] = [];
+  for (const [name, { needed }] of Object.entries(formatFields)) {
+    const format = name as DataFormat; // true: a key of the table
+    const fields = needed.map((field) =>
+      format === 'rl_prompt' && field === 'prompt' ? findPrompt(row, columns) : findField(row, field, columns),
+    );
+    if (fields.every(({ value }) => value !== undefined)) {
+      found.push({ format, fields: fields.map(({ column }) => column) });
+    }
   }
-  const [answer, value] = answerOf(row);
-  const prompt = has('prompt') ? 'prompt' : 'question';
-  if (has(prompt) && value !== undefined) found.push({ format: 'rl_prompt', fields: [prompt, answer] });
-  return found;
+  // Rows with a label have all that prompt_completion needs.
+  const isKto = found.some(({ format }) => format === 'kto');
+  const named = Object.keys(columns);
+  const knows = ({ format }: FormatFound): boolean => {
+    const { needed, others } = formatFields[format];
+    const fields: readonly string[] = [...needed, ...others];
+    return named.every((field) => fields.includes(field));
+  };
+  const left = found.filter(({ format }) => !(isKto && format === 'prompt_completion'));
+  const meant = left.filter(knows);
+  return meant.length > 0 ? meant : left;
 }
 
 /** @throws `data_invalid` */
@@ -43,7 +59,7 @@ export async function detectFormat<R extends DataRow>(
   let rowsChecked = 0;
   for await (const { row, at } of rows) {
     rowsChecked += 1;
-    const found = formatsOf(row);
+    const found = formatsOf(row, data.parts.fields ?? {});
     const [only] = found;
     if (only === undefined) {
       const expected =

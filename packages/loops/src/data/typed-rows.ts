@@ -1,7 +1,10 @@
 /** Rows of the formats that trainers use, checked field by field. */
+import { complaint } from '@loopwright/protocol';
 import type { ChatMessage } from '@loopwright/text';
-import { asObject, checkMessages, checkTextOrMessages, ownField, type TextOrMessages } from './messages-field.js';
-import { type Checked, type DataRow, type JsonRow, type JsonValue, kindOf } from './row.js';
+import { type FieldColumns, type FieldName, findField, findPrompt } from './columns.js';
+import { checkMessages, checkTextOrMessages, type TextOrMessages } from './messages-field.js';
+import { type PreferenceRow, preferenceRow } from './preference-row.js';
+import { type Checked, type DataRow, type JsonValue, kindOf } from './row.js';
 
 /** A conversation to imitate. */
 export interface ChatRow extends DataRow {
@@ -12,13 +15,6 @@ export interface ChatRow extends DataRow {
 export interface PromptCompletionRow extends DataRow {
   readonly prompt: TextOrMessages;
   readonly completion: TextOrMessages;
-}
-
-export interface PreferenceRow extends DataRow {
-  /** Absent where both answers hold the whole conversation. */
-  readonly prompt?: TextOrMessages;
-  readonly chosen: TextOrMessages;
-  readonly rejected: TextOrMessages;
 }
 
 /** An answer with a thumb up or down, as KTO learns from. */
@@ -44,36 +40,32 @@ export interface FormatRows {
 
 export type DataFormat = keyof FormatRows;
 
-type Check<F extends DataFormat> = (row: DataRow) => Checked<FormatRows[F]>;
+type Check<F extends DataFormat> = (row: DataRow, columns: FieldColumns) => Checked<FormatRows[F]>;
 
 const checks: { readonly [F in DataFormat]: Check<F> } = {
-  chat(row) {
-    const messages = checkMessages(ownField(row.row, 'messages'), 'messages');
+  chat(row, columns) {
+    const { column, value } = findField(row.row, 'messages', columns);
+    const messages = checkMessages(value, column);
     if ('fault' in messages) return messages;
-    const tools = ownField(row.row, 'tools');
+    const { column: field, value: tools } = findField(row.row, 'tools', columns);
     if (tools === undefined || tools === null) return { value: { ...row, messages: messages.value } };
-    if (!Array.isArray(tools)) return { fault: { field: 'tools', expected: 'a list of tools', got: kindOf(tools) } };
+    if (!Array.isArray(tools)) return { fault: { field, expected: 'a list of tools', got: kindOf(tools) } };
     return { value: { ...row, messages: messages.value, tools } };
   },
-  prompt_completion: (row) => both(row, 'prompt', 'completion'),
-  preference(row) {
-    const answers = both(row, 'chosen', 'rejected');
-    if ('fault' in answers || (row.row.prompt ?? null) === null) return answers;
-    const prompt = checkTextOrMessages(ownField(row.row, 'prompt'), 'prompt');
-    return 'fault' in prompt ? prompt : { value: { ...answers.value, prompt: prompt.value } };
-  },
-  kto(row) {
-    const texts = both(row, 'prompt', 'completion');
+  prompt_completion: promptAndCompletion,
+  preference: preferenceRow,
+  kto(row, columns) {
+    const texts = promptAndCompletion(row, columns);
     if ('fault' in texts) return texts;
-    const label = ownField(row.row, 'label');
-    if (typeof label !== 'boolean') return { fault: { field: 'label', expected: 'true or false', got: kindOf(label) } };
+    const { column: field, value: label } = findField(row.row, 'label', columns);
+    if (typeof label !== 'boolean') return { fault: { field, expected: 'true or false', got: kindOf(label) } };
     return { value: { ...texts.value, label } };
   },
-  rl_prompt(row) {
-    const name = Object.hasOwn(row.row, 'prompt') ? 'prompt' : 'question';
-    const prompt = checkTextOrMessages(ownField(row.row, name), name);
+  rl_prompt(row, columns) {
+    const task = findPrompt(row.row, columns);
+    const prompt = checkTextOrMessages(task.value, task.column);
     if ('fault' in prompt) return prompt;
-    const [field, value] = answerOf(row.row);
+    const { column: field, value } = findField(row.row, 'answer', columns);
     // Never the text of a missing value: null is no answer.
     if (typeof value === 'number') return { value: { ...row, prompt: prompt.value, answer: String(value) } };
     if (typeof value === 'string' && value.trim() !== '') {
@@ -83,34 +75,31 @@ const checks: { readonly [F in DataFormat]: Check<F> } = {
   },
 };
 
-/** The check of a format. */
+/** The check of a format. @throws `invalid_argument` for one that is none */
 export function typedRow<F extends DataFormat>(format: F): Check<F> {
-  return checks[format];
+  if (Object.hasOwn(checks, format)) return checks[format];
+  throw complaint({ field: 'format', expected: `one of ${Object.keys(checks).join(', ')}`, got: String(format) });
 }
 
-function both<A extends string, B extends string>(
-  row: DataRow,
-  a: A,
-  b: B,
-): Checked<DataRow & Readonly<Record<A | B, TextOrMessages>>> {
-  const first = checkTextOrMessages(ownField(row.row, a), a);
-  if ('fault' in first) return first;
-  const second = checkTextOrMessages(ownField(row.row, b), b);
-  if ('fault' in second) return second;
-  const fields = { [a]: first.value, [b]: second.value } as Readonly<Record<A | B, TextOrMessages>>; // true: both are there
-  return { value: { ...row, ...fields } };
-}
+/** Fields that rows of a format must have, and those that they may have. */
+export const formatFields: {
+  readonly [F in DataFormat]: { readonly needed: readonly FieldName[]; readonly others: readonly FieldName[] };
+} = {
+  chat: { needed: ['messages'], others: ['tools'] },
+  prompt_completion: { needed: ['prompt', 'completion'], others: [] },
+  preference: { needed: ['chosen', 'rejected'], others: ['prompt'] },
+  kto: { needed: ['prompt', 'completion', 'label'], others: [] },
+  rl_prompt: { needed: ['prompt', 'answer'], others: [] },
+};
 
-/** Where the answer lies, as sets of problems name it: `answer`, or in `reward_model` or `extra_info` beside a prompt. */
-export function answerOf(row: JsonRow): readonly [field: string, value: JsonValue | undefined] {
-  const places = [
-    ['answer', row],
-    ['reward_model.ground_truth', asObject(ownField(row, 'reward_model'))],
-    ['extra_info.answer', asObject(ownField(row, 'extra_info'))],
-  ] as const;
-  for (const [field, holder] of places) {
-    const name = field.slice(field.indexOf('.') + 1);
-    if (holder !== undefined && Object.hasOwn(holder, name)) return [field, ownField(holder, name)];
+function promptAndCompletion(row: DataRow, columns: FieldColumns): Checked<PromptCompletionRow> {
+  const texts: TextOrMessages[] = [];
+  for (const name of ['prompt', 'completion'] as const) {
+    const { column, value } = findField(row.row, name, columns);
+    const text = checkTextOrMessages(value, column);
+    if ('fault' in text) return text;
+    texts.push(text.value);
   }
-  return ['answer', undefined];
+  const [prompt = '', completion = ''] = texts;
+  return { value: { ...row, prompt, completion } };
 }

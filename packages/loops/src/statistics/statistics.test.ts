@@ -7,6 +7,7 @@ import { generalizedAdvantages } from './gae.js';
 import { wilsonInterval } from './intervals.js';
 import { klEstimate, klK1, klK2, klK3, klSlope } from './kl.js';
 import { type LengthNormalization, normalizeByLength, overlongPenalty } from './lengths.js';
+import { returnsToGo, turnAdvantages } from './turn-credit.js';
 
 function readStats<T>(name: string): T {
   const path = fileURLToPath(new URL(`../../../testkit/fixtures/stats/${name}.json`, import.meta.url));
@@ -51,6 +52,47 @@ describe('advantages', () => {
       expect(() => advantages([[1], []])).toThrow('rewards[1]: expected at least one reward');
       expect(() => advantages([[1, Number.NaN]])).toThrow('rewards[0][1]: expected a finite number, got NaN');
     }
+  });
+});
+
+describe('advantages of turns', () => {
+  it('go by what a turn led to, later rewards discounted', () => {
+    expect(returnsToGo([1, 2, 4])).toEqual([7, 6, 4]);
+    expect(returnsToGo([1, 2, 4], 0.5)).toEqual([3, 4, 4]);
+    expect(returnsToGo([1, 2, 4], 0)).toEqual([1, 2, 4]);
+    expect(returnsToGo([])).toEqual([]);
+  });
+
+  it('compare a turn with the turns of its index, of its own problem', () => {
+    const rewards = [
+      [[0, 1], [3], [0, 0]],
+      [
+        [5, 1],
+        [5, 1],
+      ],
+    ];
+    // Returns of the first problem: 1 3 0 at the first turn, 1 and 0 at the second.
+    const third = expect.closeTo(-1 / 3, 12);
+    expect(turnAdvantages(rewards)).toEqual([
+      [[third, 0.5], [expect.closeTo(5 / 3, 12)], [expect.closeTo(-4 / 3, 12), -0.5]],
+      [
+        [0, 0],
+        [0, 0],
+      ],
+    ]);
+    const rloo = turnAdvantages(rewards, { advantages: leaveOneOutRewards, discount: 0 });
+    expect(rloo[0]).toEqual([[-1.5, 1], [3], [-1.5, -1]]);
+  });
+
+  it('are exactly 0 where an episode is alone, and those of whole episodes where each has one turn', () => {
+    expect(turnAdvantages([[[1, 7], [0]]])).toEqual([[[4, 0], [-4]]]);
+    const rewards = [0.3, 1, 0.2, 0.7];
+    expect(turnAdvantages([rewards.map((reward) => [reward])])[0]!.flat()).toEqual(centerRewards([rewards])[0]);
+  });
+
+  it('are refused for rewards that are not finite and discounts outside 0 to 1', () => {
+    expect(() => returnsToGo([1, Number.NaN])).toThrow('rewards[1]: expected a finite number, got NaN');
+    expect(() => turnAdvantages([[[1]]], { discount: 1.5 })).toThrow('discount: expected from 0 to 1, got 1.5');
   });
 });
 

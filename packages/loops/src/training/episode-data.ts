@@ -1,4 +1,4 @@
-/** From judged episodes to what is trained on: one advantage for each episode, by the rewards of its group. */
+/** From judged episodes to what is trained on: an advantage for each of their turns, by the rewards of their group. */
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
 import type { EpisodeProblem } from '../episodes/environment.js';
@@ -7,12 +7,11 @@ import type { EpisodeRollout } from '../episodes/run-episode.js';
 import type { EpisodeGroup } from '../episodes/run-episodes.js';
 import type { EpisodeSequence } from '../episodes/transcript.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
-import { isDead } from '../statistics/advantages.js';
 import { klEstimate } from '../statistics/kl.js';
 import { lengthDivisors } from '../statistics/lengths.js';
 import type { Scorer } from './clients.js';
+import { areEqual, type Credit, creditedAdvantages } from './episode-credit.js';
 import type { DataOptions } from './grpo-data.js';
-import { rewardsOf } from './grpo-metrics.js';
 import type { Resolved } from './grpo-options.js';
 import type { TrainingData } from './grpo-task.js';
 import type { Scope } from './scope.js';
@@ -46,21 +45,27 @@ export async function scoreEpisodes(
 }
 
 /** Whether a group has something to train on. */
-export function teachesEpisodes({ rollouts }: Group, { overlong }: Pick<Resolved, 'overlong'>): boolean {
+export function teachesEpisodes(
+  { rollouts }: Group,
+  { overlong, credit }: Pick<EpisodeDataOptions, 'overlong' | 'credit'>,
+): boolean {
   const judged = rollouts.filter(isJudged);
-  return !isDead(rewardsOf(judged)) && judged.some((rollout) => isTrained(rollout, overlong));
+  return !areEqual(judged, credit) && judged.some((rollout) => isTrained(rollout, overlong));
+}
+
+export interface EpisodeDataOptions extends DataOptions {
+  readonly credit: Credit;
 }
 
 /** Datums of the groups that teach something. */
-export function episodeData(groups: readonly Group[], options: DataOptions): TrainingData {
-  const { advantages, overlong, lengthNormalization } = options;
+export function episodeData(groups: readonly Group[], options: EpisodeDataOptions): TrainingData {
+  const { overlong, lengthNormalization } = options;
   const live = groups.filter((group) => teachesEpisodes(group, options));
   const judged_PG = live.map(({ rollouts }) => rollouts.filter(isJudged));
-  const advantages_PG = advantages(judged_PG.map(rewardsOf));
+  const advantages_PGT = creditedAdvantages(judged_PG, options);
   const trained_PG = judged_PG.map((rollouts, p) =>
     rollouts.flatMap((rollout, g) =>
-      // episodeDatums refuses what `advantages` left out
-      isTrained(rollout, overlong) ? [{ rollout, advantage: advantages_PG[p]?.[g] ?? Number.NaN }] : [],
+      isTrained(rollout, overlong) ? [{ rollout, advantages: advantages_PGT[p]![g]! }] : [],
     ),
   );
   const divisors_PG = lengthDivisors(
@@ -68,9 +73,9 @@ export function episodeData(groups: readonly Group[], options: DataOptions): Tra
     lengthNormalization,
   );
   const made = trained_PG.flatMap((episodes, p) =>
-    episodes.flatMap(({ rollout, advantage }, g) =>
+    episodes.flatMap(({ rollout, advantages }, g) =>
       rollout.sequences.flatMap((sequence) =>
-        datumsOf({ rollout, sequence, advantage, divisor: divisors_PG[p]![g]! }, options),
+        datumsOf({ rollout, sequence, advantages, divisor: divisors_PG[p]![g]! }, options),
       ),
     ),
   );
@@ -80,16 +85,18 @@ export function episodeData(groups: readonly Group[], options: DataOptions): Tra
 interface OneSequence {
   readonly rollout: EpisodeRollout;
   readonly sequence: EpisodeSequence;
-  readonly advantage: number;
+  /** Of its turns. */
+  readonly advantages: readonly number[];
   readonly divisor: number;
 }
 
 function datumsOf(
-  { rollout, sequence, advantage, divisor }: OneSequence,
+  { rollout, sequence, advantages: ofTurns, divisor }: OneSequence,
   { reference, klCoefficient, estimator, placement }: DataOptions,
 ): { readonly datum: DatumFor<RlLossName>; readonly near?: ReferencedDatum }[] {
   const { turns } = rollout;
-  const datums = episodeDatums({ rollout: { sequences: [sequence], turns }, advantage: advantage / divisor });
+  const advantage = ofTurns.map((each) => each / divisor);
+  const datums = episodeDatums({ rollout: { sequences: [sequence], turns }, advantage });
   const scores = reference?.get(sequence);
   if (klCoefficient === 0 || scores === undefined) return datums.map((datum) => ({ datum }));
   return datums.map((datum) => {
@@ -116,7 +123,7 @@ function sampledTokens({ turns }: EpisodeRollout): number {
 }
 
 /** Has a reward, be it the floor of a failed grader, and something that was sampled. */
-function isJudged(rollout: EpisodeRollout): boolean {
+export function isJudged(rollout: EpisodeRollout): boolean {
   return rollout.reward !== undefined && sampledTokens(rollout) > 0;
 }
 

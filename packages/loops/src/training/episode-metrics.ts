@@ -5,6 +5,8 @@ import type { EpisodeRollout, EpisodeStatus } from '../episodes/run-episode.js';
 import type { EpisodeGroup } from '../episodes/run-episodes.js';
 import { mean } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
+import { areEqual, type Credit, turnCounts } from './episode-credit.js';
+import { isJudged } from './episode-data.js';
 import { finite, judgedMetrics, type Metrics } from './grpo-metrics.js';
 import type { ReferenceScores } from './grpo-task.js';
 
@@ -19,16 +21,27 @@ const statuses = [
 /**
  * As `rolloutMetrics`, with `completion/…` over the answers of all turns and `grade/excluded` over all that came to no reward; and `episode/turns_mean`, `episode/sequences_mean`,
  * `episode/retokenized_turns`, and of each status but `done` how many ended so (`episode/timeout` and so on).
+ *
+ * Where turns are credited, `groups/dead` counts the groups without a turn that teaches, `turns/of_groups` the turn indices of all groups, `turns/dead` those at which all returns are equal.
  */
 export function episodeMetrics(
   groups: readonly EpisodeGroup<EpisodeProblem>[],
-  reference: ReferenceScores | undefined,
+  { reference, credit }: { readonly reference: ReferenceScores | undefined; readonly credit: Credit },
 ): Metrics {
+  const judged_PG = groups.map((group) => group.rollouts.filter(isJudged)).filter((judged) => judged.length > 0);
+  const turns = turnCounts(judged_PG, credit);
   const rollouts = groups.flatMap((group) => group.rollouts);
   const answers = rollouts.flatMap(({ turns }) => turns.map(({ sequence }) => sequence));
   const count = (test: (rollout: EpisodeRollout) => boolean): number => rollouts.filter(test).length;
   return finite({
     ...judgedMetrics(groups, { answers, kl: rollouts.flatMap((rollout) => distances(rollout, reference)) }),
+    ...(turns === undefined
+      ? {}
+      : {
+          'groups/dead': judged_PG.filter((judged) => areEqual(judged, credit)).length,
+          'turns/of_groups': turns.all,
+          'turns/dead': turns.dead,
+        }),
     'episode/turns_mean': mean(rollouts.map(({ turns }) => turns.length)),
     'episode/sequences_mean': mean(rollouts.map(({ sequences }) => sequences.length)),
     'episode/retokenized_turns': rollouts.reduce((sum, { retokenizedTurns }) => sum + retokenizedTurns, 0),

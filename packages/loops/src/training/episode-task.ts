@@ -5,6 +5,7 @@ import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment
 import type { EpisodeRollout } from '../episodes/run-episode.js';
 import { checkFailures, type EpisodeGroup, runEpisodes } from '../episodes/run-episodes.js';
 import { overlongPenalty } from '../statistics/lengths.js';
+import type { Credit } from './episode-credit.js';
 import { episodeData, scoreEpisodes, teachesEpisodes } from './episode-data.js';
 import { episodeMetrics, episodeWarnings } from './episode-metrics.js';
 import type { EpisodeGrpoOptions, Resolved } from './grpo-options.js';
@@ -15,12 +16,14 @@ export interface EpisodeTaskOptions<P extends EpisodeProblem>
   readonly environment: EpisodeEnvironment<P>;
   readonly tokenizer: Tokenizer;
   readonly run: Resolved;
+  readonly credit: Credit;
 }
 
 export function episodeTask<P extends EpisodeProblem>({
   environment,
   tokenizer,
   run,
+  credit,
   ...limits
 }: EpisodeTaskOptions<P>): GrpoTask<P, EpisodeGroup<P>> {
   const { samplesPerGroup: groupSize, maxTokens, temperature, now } = run;
@@ -43,14 +46,14 @@ export function episodeTask<P extends EpisodeProblem>({
       }
       return groups.map((group) => ({ ...group, rollouts: group.rollouts.map((rollout) => worth(rollout, run)) }));
     },
-    teaches: (group) => teachesEpisodes(group, run),
-    data: (groups, reference) => episodeData(groups, { ...run, reference }),
-    metrics: episodeMetrics,
+    teaches: (group) => teachesEpisodes(group, { ...run, credit }),
+    data: (groups, reference) => episodeData(groups, { ...run, reference, credit }),
+    metrics: (groups, reference) => episodeMetrics(groups, { reference, credit }),
     warnings: episodeWarnings,
   };
 }
 
-/** With the floor where grading failed, and lowered for its longest answer, where that is asked for. */
+/** With the floor where grading failed, and lowered for its longest answer, where that is asked for: that turn earned so much less. */
 function worth<P extends EpisodeProblem>(
   rollout: EpisodeRollout<P>,
   { onGraderError, overlong, maxTokens }: Resolved,
@@ -59,6 +62,11 @@ function worth<P extends EpisodeProblem>(
   if (grade !== undefined && isFailure(grade))
     return onGraderError === 'exclude' ? rollout : { ...rollout, reward: onGraderError.floor };
   if (reward === undefined || typeof overlong !== 'object') return rollout;
-  const longest = Math.max(0, ...turns.map(({ sequence }) => sequence.tokens.length));
-  return { ...rollout, reward: reward + overlongPenalty(longest, { maxTokens, buffer: overlong.penalizeLast }) };
+  const lengths = turns.map(({ sequence }) => sequence.tokens.length);
+  const longest = Math.max(0, ...lengths);
+  const penalty = overlongPenalty(longest, { maxTokens, buffer: overlong.penalizeLast });
+  if (penalty === 0) return rollout;
+  const at = lengths.indexOf(longest);
+  const lowered = turns.map((turn, t) => (t === at ? { ...turn, reward: turn.reward + penalty } : turn));
+  return { ...rollout, reward: reward + penalty, turns: lowered };
 }

@@ -6,6 +6,7 @@ import type { Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment, Reply } from '../episodes/environment.js';
 import { Bandit, characterTokenizer, copyProblem } from '../testing/bandit.js';
 import { rejection } from '../testing/rejection.js';
+import type { Credit } from './episode-credit.js';
 import { runGrpo } from './grpo.js';
 import type { EpisodeGrpoOptions, EpisodeGrpoStep } from './grpo-options.js';
 
@@ -20,6 +21,18 @@ const secondTry: EpisodeEnvironment<Problem> = {
     respond: ({ index, text }): Reply => {
       if (text === answer) return { grade: { status: 'ok', reward: index === 0 ? 1 : 0.5 } };
       return index === 1 ? { grade: { status: 'ok', reward: 0 } } : { messages: [{ role: 'user', content: '?' }] };
+    },
+  }),
+};
+
+/** `3=` is to be answered by 3, and `?` by it again: each answer earns its own. */
+const eachItsOwn: EpisodeEnvironment<Problem> = {
+  ...secondTry,
+  begin: ({ question, answer }) => ({
+    messages: [{ role: 'user', content: question }],
+    respond: ({ index, text }): Reply => {
+      const reward = text === answer ? 1 : 0;
+      return index === 0 ? { messages: [{ role: 'user', content: question }], reward } : graded(reward);
     },
   }),
 };
@@ -87,6 +100,103 @@ describe('runGrpo over episodes', () => {
         expect(advantage).toBeCloseTo(weights[t] === 1 ? reward! - mean : 0, 12);
       });
     }
+  });
+
+  describe('with credit for turns', () => {
+    /** The first turn earns by itself; the second gives the rest. All episodes whose turns earn 1 and 0, or 0 and 1, come to the same. */
+    const twoTurns = (first: (at: number) => number, second: (at: number) => number) =>
+      responding((turn, at) =>
+        turn === 0 ? { messages: [{ role: 'user', content: '?' }], reward: first(at) } : graded(second(at)),
+      );
+    /** By datum, those of its sampled tokens. */
+    const advantagesOf = (data: readonly Datum[]) =>
+      data.map(({ lossFnInputs: { advantages, weights } }) =>
+        numbers(advantages).filter((_, t) => numbers(weights)[t] === 1),
+      );
+    const halves = { groupsPerStep: 1, samplesPerGroup: 4 };
+
+    it('gives each turn the distance of what followed it from the group’s mean at that turn', async () => {
+      const some = (credit: Credit, more = {}) => {
+        const environment = twoTurns(
+          (at) => at % 2,
+          (at) => (at < 2 ? 1 : 0),
+        );
+        return run({ ...halves, environment, credit, ...more });
+      };
+      const whole = await some('episode');
+      expect(advantagesOf(whole.passes[0]!)).toEqual([
+        [0, 0],
+        [1, 1],
+        [-1, -1],
+        [0, 0],
+      ]);
+      const turns = await some('turn');
+      expect(advantagesOf(turns.passes[0]!)).toEqual([
+        [0, 0.5],
+        [1, 0.5],
+        [-1, -0.5],
+        [0, -0.5],
+      ]);
+      expect(turns.metrics[0]).toMatchObject({ 'turns/of_groups': 2, 'turns/dead': 0 });
+      const near = await some({ discount: 0 }, { lengthNormalization: 'sequence' });
+      expect(advantagesOf(near.passes[0]!)).toEqual([
+        [-0.25, 0.25],
+        [0.25, 0.25],
+        [-0.25, -0.25],
+        [0.25, -0.25],
+      ]);
+    });
+
+    it('teaches where whole episodes are worth the same but their turns are not, and counts turns that teach nothing', async () => {
+      const swapped = () =>
+        twoTurns(
+          (at) => at % 2,
+          (at) => 1 - (at % 2),
+        );
+      const whole = await run({ ...halves, environment: swapped() });
+      expect(whole).toMatchObject({ skippedSteps: 1, metrics: [{ 'groups/dead': 1 }] });
+      const turns = await run({ ...halves, environment: swapped(), credit: 'turn' });
+      expect(turns).toMatchObject({ skippedSteps: 0, metrics: [{ 'groups/dead': 0, 'turns/dead': 1 }] });
+      expect(advantagesOf(turns.passes[0]!)).toEqual([
+        [0, 0.5],
+        [0, -0.5],
+        [0, 0.5],
+        [0, -0.5],
+      ]);
+      const constant = twoTurns(
+        () => 1,
+        () => 1,
+      );
+      const none = await run({ ...halves, environment: constant, credit: 'turn', refillRounds: 1 });
+      expect(none).toMatchObject({ skippedSteps: 1, metrics: [{ 'groups/dead': 2, 'turns/dead': 4 }] });
+    });
+
+    it('trains every turn of an episode with its floor, and lowers the turn that was too long', async () => {
+      const failing = responding((turn, at) => {
+        if (turn === 0) return { messages: [{ role: 'user', content: '?' }], reward: 9 };
+        return at === 0 ? { grade: { status: 'grader_error', error: new Error('x') } } : graded(-9);
+      });
+      const options = { ...halves, environment: failing, credit: 'turn', maxGraderErrorShare: 1 } as const;
+      const floored = await run({ ...options, onGraderError: { floor: -4 } });
+      // Returns at the first turn: −4 0 0 0; at the second −4 −9 −9 −9.
+      expect(advantagesOf(floored.passes[0]!)).toEqual([[-3, 3.75], ...new Array(3).fill([1, -1.25])]);
+      const long = twoTurns(
+        (at) => at % 2,
+        () => 0,
+      );
+      const lowered = await run({ ...halves, environment: long, credit: 'turn', overlong: { penalizeLast: 1 } });
+      for (const { rollouts } of lowered.steps[0]!.groups)
+        for (const [at, { reward, turns }] of rollouts.entries()) {
+          expect(reward).toBe((at % 2) - 1); // each answer is as long as it may be
+          expect(turns.map((turn) => turn.reward)).toEqual([(at % 2) - 1, 0]);
+        }
+    });
+
+    it('learns both turns of a task in which each earns its own', async () => {
+      const { metrics } = await run({ environment: eachItsOwn, credit: 'turn', steps: 25 });
+      expect(metrics[0]!['reward/mean']).toBeLessThan(0.8);
+      expect(metrics.at(-1)!['reward/mean']).toBeGreaterThan(1.6);
+    });
   });
 
   it('skips a step in which all are worth the same, and draws others where that is allowed', async () => {
@@ -183,6 +293,8 @@ describe('runGrpo over episodes', () => {
       { timeoutMs: 0 },
       { concurrency: 0.5 },
       { samplesPerGroup: 1 },
+      { credit: { discount: 2 } },
+      { credit: 'step' as 'turn' }, // from a program without types
     ])
       expect(await rejection(run({ training, ...wrong }))).toMatchObject({ code: 'invalid_argument' });
     expect(training.calls).toEqual([]);

@@ -9,6 +9,7 @@ import { centerRewards } from '../statistics/advantages.js';
 import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
 import type { Sampler, Scorer, Trainer } from './clients.js';
+import type { Credit } from './episode-credit.js';
 import type { Metrics } from './grpo-metrics.js';
 import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
@@ -76,13 +77,15 @@ export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions {
 
 /**
  * For episodes of several turns. `samplesPerGroup` are the episodes of a problem, `maxTokens` those of one answer; all sampled tokens of an episode have
- * the advantage of its reward. `maxGraderErrorShare` counts all episodes that came to no reward, for whatever reason; `onGraderError` is about those whose grading failed, and the others
+ * the advantage of its reward, or those of a turn their own, as `credit` says. `maxGraderErrorShare` counts all episodes that came to no reward, for whatever reason; `onGraderError` is about those whose grading failed, and the others
  * are left out. `overlong: 'mask'` leaves episodes with an answer that was cut off out of training; a penalty goes by the longest answer, length normalisation by all tokens that were sampled.
  */
 export interface EpisodeGrpoOptions<P extends EpisodeProblem>
   extends CommonGrpoOptions,
     Pick<RunEpisodesOptions<P>, 'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency' | 'after'> {
   readonly environment: EpisodeEnvironment<P>;
+  /** Default `episode`. */
+  readonly credit?: Credit;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: EpisodeGrpoStep<P>) => void | Promise<void>;
 }

@@ -14,6 +14,7 @@ import { klLoss } from '../losses/kl-loss.js';
 import { createRandom } from '../random.js';
 import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
+import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
 import { collectGroups } from './grpo-collect.js';
 import { type Metrics, trainingMetrics } from './grpo-metrics.js';
@@ -50,10 +51,11 @@ export async function runGrpo<P extends Problem>(options: GrpoOptions<P> | Episo
   const run = resolve(options);
   if (!isOfEpisodes(options))
     return loop(options, run, (tokenizer) => answerTask({ environment: options.environment, tokenizer, run }));
-  const { environment, maxTurns, maxContext, timeoutMs, concurrency, after } = options;
+  const { environment, maxTurns, maxContext, timeoutMs, concurrency, after, credit = 'episode' } = options;
   checkLimits(options);
+  checkCredit(credit);
   const limits = withoutUndefined({ maxTurns, maxContext, timeoutMs, concurrency, after });
-  return loop(options, run, (tokenizer) => episodeTask({ ...limits, environment, tokenizer, run }));
+  return loop(options, run, (tokenizer) => episodeTask({ ...limits, environment, tokenizer, run, credit }));
 }
 
 function isOfEpisodes<P extends Problem>(

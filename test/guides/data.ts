@@ -35,9 +35,9 @@ for await (const { at } of order) {
 const rest = await whole.shuffled({ seed: 7, epoch: 0, resume: order.position() });
 for await (const { at } of rest) console.log('then:', at.line);
 
-// Parts that rows never move between, and a check that nothing is in both.
-const { train, test } = whole.split({ parts: { train: 0.5, test: 0.5 }, by: 'question' });
-const { exact, normalised } = await findLeaks(train, test);
-console.log({ exact, normalised });
+// Parts that rows never move between, by their prompts, and a check that nothing is in both.
+const { train, test } = whole.split({ parts: { train: 0.5, test: 0.5 } });
+const { exact, normalised, prompt } = await findLeaks(train, test);
+console.log({ exact, normalised, prompt });
 
 await rm(folder, { recursive: true });

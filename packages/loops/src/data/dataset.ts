@@ -145,7 +145,7 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
   }
 
   /**
-   * Parts by hash. A row stays in its part when others are added; duplicates, and rows that share the field `by`, lie in the same part.
+   * Parts by hash. A row stays in its part when others are added; rows with the same prompt, or that share the field `by`, lie in one part.
    *
    * @throws `invalid_argument` for shares that don't sum to 1
    * @example const { train, test } = data.split({ parts: { train: 0.9, test: 0.1 } });

@@ -1,8 +1,8 @@
 /** Orders of rows: shuffled by a seed, or from easy to hard. */
 import { complaint } from '@loopwright/protocol';
 import { createRandom } from '../random.js';
+import { readNamed } from './columns.js';
 import type { Dataset } from './dataset.js';
-import { ownField } from './messages-field.js';
 import { OrderedRows, type RowPosition } from './ordered-rows.js';
 import { type DataRow, kindOf } from './row.js';
 import { fingerprint } from './row-hash.js';
@@ -42,17 +42,19 @@ export async function curriculumRows<R extends DataRow>(
   checkSeed(options);
   const { by, first = 'easy' } = options;
   const difficulties: number[] = [];
-  const { shape } = data.parts;
+  const { shape, fields = {} } = data.parts;
+  const difficultyOf = ({ id, row }: DataRow): unknown =>
+    typeof by === 'string' ? readNamed(row, by, fields) : by.get(id);
   const graded = data.withShape((row) => {
     const shaped = shape(row);
     if (shaped === 'elsewhere' || 'fault' in shaped) return shaped;
-    const difficulty = difficultyOf(row, by);
+    const difficulty = difficultyOf(row);
     if (typeof difficulty === 'number' && Number.isFinite(difficulty)) return shaped;
     const field = typeof by === 'string' ? by : 'difficulty';
     return { fault: { field, expected: 'a number that says how hard the row is', got: kindOf(difficulty) } };
   });
   const index = await indexRows(graded, readOptions(options), (row) => {
-    difficulties.push(Number(difficultyOf(row, by)));
+    difficulties.push(Number(difficultyOf(row)));
   });
   const order = permutation(index.size, options);
   const ranks = new Uint32Array(order.length);
@@ -62,10 +64,6 @@ export async function curriculumRows<R extends DataRow>(
   const sign = first === 'easy' ? 1 : -1;
   order.sort((a, b) => sign * (difficulties[a]! - difficulties[b]!) || ranks[a]! - ranks[b]!);
   return ordered(graded, index, order, options);
-}
-
-function difficultyOf({ id, row }: DataRow, by: CurriculumOptions['by']): unknown {
-  return typeof by === 'string' ? ownField(row, by) : by.get(id);
 }
 
 /** Fisher–Yates. */

@@ -161,6 +161,60 @@ test('rows of a group, and duplicates under other ids and spellings, are never i
   );
 });
 
+test('rows with the same prompt, in whatever format and spelling and with whatever answers, are never in two parts', async () => {
+  const text = fc.constantFrom('What is 1+1?', 'what is  1+1?', 'Ｗhat is 1+1?', 'Why?', 'How?', 'Who?', 'Where?');
+  const answers = fc.record({ prompt: text, answer: fc.integer() });
+  const row = answers.chain(({ prompt, answer }) => {
+    const user = { role: 'user', content: prompt };
+    const said = (content: unknown) => ({ role: 'assistant', content: String(content) });
+    return fc.constantFrom<Readonly<Record<string, unknown>>>(
+      { question: prompt, answer },
+      { prompt: [user], answer },
+      { prompt, completion: String(answer) },
+      { messages: [user, said(answer), { role: 'user', content: 'And then?' }, said('No.')] },
+      { messages: [{ role: 'user', content: [{ type: 'text', text: prompt }] }, said(answer)] },
+      { chosen: [user, said(answer)], rejected: [user, said('?')] },
+    );
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 30 }), fc.integer(), async (rows, seed) => {
+      const data = await openDataset(await put(lines(rows)));
+      const { a, b } = data.split({ parts: { a: 0.5, b: 0.5 }, seed });
+      expect(await findLeaks(a, b)).toMatchObject({ exact: 0, normalised: 0, prompt: 0 });
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('a prompt that is in both sets with other answers is found, whatever its columns are called', async () => {
+  const train = await openDataset(
+    await put(lines([{ problem: 'What is 1+1?', solution: 'two' }, { problem: 'Why?' }])),
+    {
+      fields: { prompt: 'problem', answer: 'solution' },
+    },
+  );
+  const tests = await openDataset(
+    await put(
+      lines([
+        { question: 'Who?', answer: 1 },
+        { question: 'what is 1+1?', answer: 2 },
+      ]),
+    ),
+  );
+  expect(await findLeaks(train, tests)).toMatchObject({
+    exact: 0,
+    normalised: 0,
+    prompt: 1,
+    leaks: [{ kind: 'prompt', at: { line: 2 }, same: { line: 1 } }],
+  });
+});
+
+test('a field to split by may be named as the formats name it', async () => {
+  const rows = Array.from({ length: 40 }, (_, n) => ({ n, problem: `p${n % 4}`, solution: n }));
+  const data = await openDataset(await put(lines(rows)), { fields: { prompt: 'problem', answer: 'solution' } });
+  expect(await partsOf(data, 'prompt')).toEqual(await partsOf(data, 'problem'));
+});
+
 test('rows that two files share are found, with both places', async () => {
   const [first, second, tests] = [
     await put('{"q":"x"}\n'),
@@ -171,6 +225,7 @@ test('rows that two files share are found, with both places', async () => {
   expect(report).toEqual({
     exact: 1,
     normalised: 1,
+    prompt: 0,
     rows: { first: 2, second: 3 },
     leaks: [
       { kind: 'normalised', at: { file: tests, line: 2 }, same: { file: second, line: 2 } },

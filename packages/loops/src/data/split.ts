@@ -1,7 +1,8 @@
 /** Parts of a data set by hashes: a row's part never changes when others come or go, and what belongs together stays together. */
 import { complaint } from '@loopwright/protocol';
-import type { Dataset } from './dataset.js';
-import { ownField } from './messages-field.js';
+import { type FieldColumns, readNamed } from './columns.js';
+import type { Dataset, DatasetOptions } from './dataset.js';
+import { promptKey } from './prompt-key.js';
 import { type Checked, type DataRow, kindOf } from './row.js';
 import { canonicalJson, fingerprint, normalizeTexts } from './row-hash.js';
 
@@ -9,8 +10,9 @@ export interface SplitOptions<P extends string> {
   /** Shares by name, which sum to 1, such as `{ train: 0.9, test: 0.1 }`. */
   readonly parts: Readonly<Record<P, number>>;
   /**
-   * A field that rows which belong together share, such as a document, a user or the prompt. By default rows are told apart by their
-   * whole content but the id field: duplicates lie in one part, those that differ in case, white space or Unicode form too.
+   * A field that rows which belong together share, such as a document or a user. By default that is the prompt: rows of one task, with
+   * whatever answers, lie in one part. Rows without a prompt are told apart by their content but the id field. Case, white space and
+   * Unicode form don't count.
    */
   readonly by?: string;
   /** Default 0. Another seed is another split. */
@@ -23,12 +25,12 @@ export function splitRows<R extends DataRow, P extends string>(
 ): Readonly<Record<P, Dataset<R>>> {
   const ends = checkParts(parts);
   if (!Number.isSafeInteger(seed)) throw complaint({ field: 'seed', expected: 'an integer', got: String(seed) });
-  const { shape, idField } = data.parts;
+  const { shape, fields = {} } = data.parts;
   const dataOf = (name: string): Dataset<R> =>
     data.withShape((row) => {
       const shaped = shape(row);
       if (shaped === 'elsewhere' || 'fault' in shaped) return shaped;
-      const key = by === undefined ? { value: contentKey(row, idField) } : groupKey(row, by);
+      const key = by === undefined ? { value: taskKey(row, data.parts) } : groupKey(row, { by, fields });
       if ('fault' in key) return key;
       const { high, low } = fingerprint(`${seed}:${key.value}`);
       const place = (high * 2 ** 21 + (low >>> 11)) / 2 ** 53;
@@ -44,8 +46,16 @@ export function contentKey({ row }: DataRow, idField: string | undefined): strin
   return canonicalJson(normalizeTexts(idField === undefined ? row : content));
 }
 
-function groupKey({ row }: DataRow, by: string): Checked<string> {
-  const value = ownField(row, by);
+function taskKey(row: DataRow, { idField, fields = {} }: Pick<DatasetOptions, 'idField' | 'fields'>): string {
+  const prompt = promptKey(row, fields);
+  return prompt === undefined ? contentKey(row, idField) : `prompt:${prompt}`;
+}
+
+function groupKey(
+  { row }: DataRow,
+  { by, fields }: { readonly by: string; readonly fields: FieldColumns },
+): Checked<string> {
+  const value = readNamed(row, by, fields);
   if (value !== undefined && value !== null && value !== '') return { value: canonicalJson(normalizeTexts(value)) };
   return { fault: { field: by, expected: 'a value that says which rows belong together', got: kindOf(value) } };
 }

@@ -106,6 +106,27 @@ test('a session that has ended says so, and its version still answers; after a n
   expect(await answerOf(tinyModel.id)).toEqual(ofBase);
 });
 
+test('a base model that nobody asks for is let go, and answers as before when it is asked for again', async () => {
+  const dataDir = join(folder.path, 'idle');
+  await using idle = await startServer({ dataDir, models: [tinyModel], swapAfterMs: 0, sweepMs: 1e9 });
+  const engines = async () => {
+    const health = (await (await fetch(`${idle.url}/health`)).json()) as { engines: { state: string }[] }; // as the route has it
+    return health.engines.map(({ state }) => state);
+  };
+  const answer = async () => {
+    const openai = new OpenAI({ baseURL: `${idle.url}/v1`, apiKey: 'any', maxRetries: 0 });
+    const { choices } = await openai.chat.completions.create({ ...chat, model: tinyModel.id });
+    return choices[0]!.logprobs!.content!.map(({ logprob }) => logprob);
+  };
+  expect(await answer()).toEqual(ofBase);
+  await idle.sweep();
+  expect(await engines()).toEqual(['ready']);
+  await idle.sweep();
+  expect(await engines()).toEqual([]);
+  expect(await answer()).toEqual(ofBase);
+  expect(await engines()).toEqual(['ready']);
+});
+
 test('a wire that is switched off is not there; the list of models keeps its own word', async () => {
   await using other = await startServer({
     dataDir: join(folder.path, 'other'),

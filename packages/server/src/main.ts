@@ -81,7 +81,8 @@ export interface ServerOptions {
   readonly lowMemory?: boolean;
   /**
    * Sessions that had no work for so long are put on the disk (in `swap` of the cache folder) until their next operation, which then
-   * takes a moment longer; 10 minutes by default, null keeps all in memory.
+   * takes a moment longer, and a base model on which no session trains is let go until it is asked for again; 10 minutes by default,
+   * null keeps all in memory.
    */
   readonly swapAfterMs?: number | null;
   /** Wires that are spoken; all by default. What belongs to no wire (health, models, usage) is there in any case. */
@@ -294,6 +295,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
       }
       await service.expire();
       await tinker.sweep();
+      if (swapAfterMs !== null) {
+        const times = { nowMs: clock.elapsedMs(), afterMs: swapAfterMs };
+        const ended = await engines.endIdle(service.engineNeeds(), times);
+        if (ended.length > 0) logger.info({ models: ended }, 'models that nothing used were let go');
+      }
       await collectGarbage({ database: opened, blobs, registry, clock });
     });
     const sweeper = repeat({ clock, everyMs: options.sweepMs ?? 60_000, work: sweep, logger });

@@ -94,7 +94,7 @@ function buildProgram(context: CommandContext): Command {
     .option('--low-memory', 'new sessions train in a fraction of the memory, a third slower')
     .option(
       '--swap-after <minutes>',
-      'put sessions without work on the disk until they go on; 0 keeps all in memory',
+      'put sessions without work on the disk until they go on, and let unused models go; 0 keeps all in memory',
       wholeNumber(0, 10_000),
       10,
     )

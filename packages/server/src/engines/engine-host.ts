@@ -35,6 +35,12 @@ export interface EngineState {
   readonly error?: string;
 }
 
+/** A model, and the plan of the sessions that need its engine; undefined for that of new ones. */
+export interface EngineNeed {
+  readonly model: string;
+  readonly plan: EnginePlan | undefined;
+}
+
 interface Slot {
   readonly model: string;
   readonly plan: EnginePlan;
@@ -42,6 +48,10 @@ interface Slot {
   /** Once it is ready. */
   ready: Engine | undefined;
   state: EngineState;
+  /** It was asked for since it was last looked at. */
+  wasAsked: boolean;
+  /** When it was last seen in use; undefined before it was looked at. */
+  usedAtMs: number | undefined;
 }
 
 export class EngineHost {
@@ -65,9 +75,11 @@ export class EngineHost {
    */
   async engine(model: string, plan: EnginePlan = this.#plan): Promise<Engine> {
     const { threads, device } = plan;
-    const isFor = (slot: Slot) => slot.model === model && slot.plan.threads === threads && slot.plan.device === device;
-    const known = [...this.#slots].find(isFor);
-    if (known !== undefined && known.state.state !== 'failed') return known.engine;
+    const known = [...this.#slots].find((slot) => isFor(slot, model, plan));
+    if (known !== undefined && known.state.state !== 'failed') {
+      known.wasAsked = true;
+      return known.engine;
+    }
     if (known !== undefined) this.#slots.delete(known);
     let isOver = false;
     const onExit = () => {
@@ -75,7 +87,10 @@ export class EngineHost {
       this.#slots.delete(slot);
     };
     const engine = this.#start(model, { threads, device, onExit });
-    const slot: Slot = { model, plan, engine, ready: undefined, state: { model, state: 'loading' } };
+    const slot: Slot = {
+      ...{ model, plan, engine, ready: undefined, wasAsked: true, usedAtMs: undefined },
+      state: { model, state: 'loading' },
+    };
     this.#slots.add(slot);
     try {
       const engine = await slot.engine;
@@ -101,6 +116,28 @@ export class EngineHost {
     if (slot === undefined) return;
     this.#slots.delete(slot);
     await engine[Symbol.asyncDispose]();
+  }
+
+  /**
+   * Ends the engines that nothing needed for `afterMs`, by looks from time to time; the next `engine` call loads the model again. Work
+   * that takes an engine at this moment is run on its successor, as after the end of a process.
+   *
+   * @param needs what needs an engine now
+   * @param nowMs of a clock that goes on evenly
+   * @returns the models whose engines ended
+   */
+  async endIdle(
+    needs: readonly EngineNeed[],
+    { nowMs, afterMs }: { nowMs: number; afterMs: number },
+  ): Promise<string[]> {
+    const isNeeded = (slot: Slot) => needs.some(({ model, plan = this.#plan }) => isFor(slot, model, plan));
+    for (const slot of this.#slots) {
+      if (slot.usedAtMs === undefined || slot.wasAsked || isNeeded(slot)) slot.usedAtMs = nowMs;
+      slot.wasAsked = false;
+    }
+    const idle = [...this.#slots].filter(({ usedAtMs = nowMs }) => nowMs - usedAtMs > afterMs);
+    await Promise.all(idle.map(async ({ ready }) => ready === undefined || this.discard(ready)));
+    return idle.filter(({ ready }) => ready !== undefined).map(({ model }) => model);
   }
 
   states(): EngineState[] {
@@ -142,4 +179,8 @@ export class EngineHost {
       }
     }
   }
+}
+
+function isFor(slot: Slot, model: string, { threads, device }: EnginePlan): boolean {
+  return slot.model === model && slot.plan.threads === threads && slot.plan.device === device;
 }

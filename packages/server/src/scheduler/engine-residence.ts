@@ -2,7 +2,7 @@
 import type { Engine, ExecutionPlan } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Logger } from 'pino';
-import { type EngineHost, enginePlanOf, maxAttempts } from '../engines/engine-host.js';
+import { type EngineHost, type EngineNeed, enginePlanOf, maxAttempts } from '../engines/engine-host.js';
 import type { TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { SessionRepository } from '../sessions/session-repository.js';
@@ -32,8 +32,14 @@ export class EngineResidence {
 
   /** The engine, whether the session is in it or not. */
   engine(): Promise<Engine> {
-    const { session, engines } = this.#options;
-    return engines.engine(session.spec.baseModel, session.plan === null ? undefined : enginePlanOf(session.plan));
+    const { model, plan } = this.need;
+    return this.#options.engines.engine(model, plan);
+  }
+
+  /** Which engine that is. */
+  get need(): EngineNeed {
+    const { spec, plan } = this.#options.session;
+    return { model: spec.baseModel, plan: plan === null ? undefined : enginePlanOf(plan) };
   }
 
   /** Of the session, once it was made. */

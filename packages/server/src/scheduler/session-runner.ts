@@ -5,7 +5,7 @@
 import type { Engine } from '@loopwright/engine';
 import { asLoopwrightError, type LoopwrightError, type VersionId } from '@loopwright/protocol';
 import type { Logger } from 'pino';
-import type { EngineHost } from '../engines/engine-host.js';
+import type { EngineHost, EngineNeed } from '../engines/engine-host.js';
 import type { Ending, SessionEffects } from '../operations/operation-log.js';
 import type { OperationRecord, SamplingRecord, TrainingRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
@@ -108,6 +108,12 @@ export class SessionRunner {
   /** Nothing is left to do for it. */
   get hasEnded(): boolean {
     return this.#hasEnded;
+  }
+
+  /** The engine that must stay loaded: of a session that has a state there, or of one that only samples while it has work. */
+  get engineNeed(): EngineNeed | undefined {
+    const isNeeded = !this.#hasEnded && (this.#session.spec.training.type !== 'none' || this.openCount > 0);
+    return isNeeded ? this.#residence.need : undefined;
   }
 
   /** What ran when. */

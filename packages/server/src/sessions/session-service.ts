@@ -12,7 +12,7 @@ import {
 } from '@loopwright/protocol';
 import type { UsageLine, UsageQuery } from '@loopwright/wires/loopwright';
 import type { Logger } from 'pino';
-import type { EngineHost } from '../engines/engine-host.js';
+import type { EngineHost, EngineNeed } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import { requestHash, type Submission } from '../operations/earlier-submission.js';
 import { checkAgainstModel } from '../operations/model-limits.js';
@@ -309,7 +309,13 @@ export class SessionService {
       if (reason === undefined) continue;
       await sessions.change(session.id, { from: ['Running', 'Blocked'], to: 'Stopping', error: null });
       await this.#runnerOf(session).end('Expired', reason);
+      if (isServing(session)) await this.delete(session.name);
     }
+  }
+
+  /** What keeps engines loaded. */
+  engineNeeds(): EngineNeed[] {
+    return [...this.#runners.values()].map(({ engineNeed }) => engineNeed).filter((need) => need !== undefined);
   }
 
   /** Lets every session go; the next process takes them up. */

@@ -140,10 +140,8 @@ export class FileBlobStore implements BlobStore {
   }
 
   async materialize(workspaceId: string, manifest: Manifest, directory: string): Promise<void> {
-    if (await exists(this.#files, directory)) {
-      if (await this.#holds(directory, manifest)) return;
-      await this.#files.rm(directory, { recursive: true, force: true });
-    }
+    if (manifest.length > 0 && (await this.#holds(directory, manifest))) return;
+    await this.#files.rm(directory, { recursive: true, force: true });
     const temporary = `${directory}.${randomUUID()}.tmp`;
     try {
       for (const { path, hash } of manifest) {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import type { Transaction } from 'kysely';
+import { prepared } from '../store/prepared.js';
 import type { Tables } from '../store/tables.js';
 import { encodeContainer } from './container.js';
 import { type OperationRecord, operationFromRow } from './operation-record.js';
@@ -17,6 +18,34 @@ export interface Submission {
   readonly trainer?: string;
 }
 
+interface Numbered {
+  readonly sessionId: string;
+  readonly sequenceNumber: number;
+}
+
+const byNumber = prepared<Numbered>()((database, { sessionId, sequenceNumber }) =>
+  database
+    .selectFrom('operations')
+    .selectAll()
+    .where('session_id', '=', sessionId)
+    .where('sequence_number', '=', sequenceNumber),
+);
+const byToken = prepared<{ readonly sessionId: string; readonly clientToken: string }>()(
+  (database, { sessionId, clientToken }) =>
+    database
+      .selectFrom('operations')
+      .selectAll()
+      .where('session_id', '=', sessionId)
+      .where('client_token', '=', clientToken),
+);
+const spentNumber = prepared<Numbered>()((database, { sessionId, sequenceNumber }) =>
+  database
+    .selectFrom('spent_numbers')
+    .select('sequence_number')
+    .where('session_id', '=', sessionId)
+    .where('sequence_number', '=', sequenceNumber),
+);
+
 /**
  * The operation that holds the same number or token; undefined when both are free.
  * @throws `sequence_conflict` when that one had another payload or token, or a refused submission spent the number
@@ -24,44 +53,33 @@ export interface Submission {
 export async function findEarlier(
   trx: Transaction<Tables>,
   sessionId: string,
-  { sequenceNumber = 0, clientToken }: Pick<Submission, 'sequenceNumber' | 'clientToken'>,
+  { sequenceNumber, clientToken }: Pick<Submission, 'sequenceNumber' | 'clientToken'>,
   payloadHash: string,
 ): Promise<OperationRecord | undefined> {
-  const rows = await trx
-    .selectFrom('operations')
-    .selectAll()
-    .where('session_id', '=', sessionId)
-    .where((is) =>
-      clientToken === undefined
-        ? is('sequence_number', '=', sequenceNumber)
-        : is.or([is('sequence_number', '=', sequenceNumber), is('client_token', '=', clientToken)]),
-    )
-    .execute();
-  for (const row of rows) {
-    const byToken = clientToken !== undefined && row.client_token === clientToken;
+  const numbered = sequenceNumber === undefined ? [] : (await byNumber(trx, { sessionId, sequenceNumber })).rows;
+  const named = clientToken === undefined ? [] : (await byToken(trx, { sessionId, clientToken })).rows;
+  const row = numbered[0] ?? named[0];
+  if (row !== undefined) {
+    const isSameToken = clientToken !== undefined && row.client_token === clientToken;
     if (row.payload_hash !== payloadHash) {
-      throw byToken
+      throw isSameToken
         ? conflict('clientToken', 'a token that was not used with another operation', clientToken)
         : conflict('sequenceNumber', 'a number that was not used with another operation', String(sequenceNumber));
     }
-    if (byToken && (row.sequence_number ?? 0) !== sequenceNumber) {
+    if (isSameToken && row.sequence_number !== (sequenceNumber ?? null)) {
       throw conflict(
         'clientToken',
         `a token that was not used with number ${String(row.sequence_number)}`,
         clientToken,
       );
     }
-    if (!byToken && clientToken !== undefined && row.client_token !== null) {
+    if (!isSameToken && clientToken !== undefined && row.client_token !== null) {
       throw conflict('sequenceNumber', 'a number that was not used with another client token', String(sequenceNumber));
     }
     return operationFromRow(row);
   }
-  const spent = await trx
-    .selectFrom('spent_numbers')
-    .select('sequence_number')
-    .where('session_id', '=', sessionId)
-    .where('sequence_number', '=', sequenceNumber)
-    .executeTakeFirst();
+  if (sequenceNumber === undefined) return undefined;
+  const [spent] = (await spentNumber(trx, { sessionId, sequenceNumber })).rows;
   if (spent !== undefined) {
     throw conflict('sequenceNumber', 'a number that no refused submission has used up', String(sequenceNumber));
   }

@@ -12,13 +12,14 @@ import {
   type TokenUsage,
   type VersionId,
 } from '@loopwright/protocol';
-import type { Transaction } from 'kysely';
+import type { Selectable, Transaction } from 'kysely';
 import type { BlobStore } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
 import { errorColumn, type SessionRecord, sessionFromRow } from '../sessions/session-record.js';
 import { GroupCommit } from '../store/group-commit.js';
 import type { Database } from '../store/open-database.js';
-import type { Tables } from '../store/tables.js';
+import { prepared, preparedInsert } from '../store/prepared.js';
+import type { OperationsTable, Tables } from '../store/tables.js';
 import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
 import { findEarlier, type Submission } from './earlier-submission.js';
 import { EndWaiters } from './end-waiters.js';
@@ -75,6 +76,47 @@ export interface Finish {
   readonly alongside?: (trx: Transaction<Tables>) => Promise<void>;
 }
 
+interface Touch {
+  readonly id: string;
+  readonly now: number;
+  /** 0 for none. */
+  readonly sequenceNumber: number;
+  /** Null for none. */
+  readonly trainer: string | null;
+}
+
+/** Notes a submission in its session, and gives the session as it is then; a refusal undoes it. The first trainer stays. */
+const touch = prepared<Touch>()((database, { id, now, sequenceNumber, trainer }) =>
+  database
+    .updateTable('sessions')
+    .set(({ fn, ref, val }) => ({
+      active_at_ms: now,
+      last_sequence_number: fn('max', [ref('last_sequence_number'), val(sequenceNumber)]),
+      trainer: fn.coalesce('trainer', val(trainer)),
+    }))
+    .where('id', '=', id)
+    .returningAll(),
+);
+const add = preparedInsert('operations');
+const byId = prepared<{ readonly sessionId: string; readonly id: string }>()((database, { sessionId, id }) =>
+  database.selectFrom('operations').selectAll().where('id', '=', id).where('session_id', '=', sessionId),
+);
+const end = prepared<Pick<Selectable<OperationsTable>, Ended>>()((database, row) =>
+  database
+    .updateTable('operations')
+    .set({
+      status: row.status,
+      result_blob: row.result_blob,
+      error: row.error,
+      started_at_ms: row.started_at_ms,
+      ended_at_ms: row.ended_at_ms,
+      engine_ms: row.engine_ms,
+    })
+    .where('id', '=', row.id)
+    .where('ended_at_ms', 'is', null),
+);
+type Ended = 'id' | 'status' | 'result_blob' | 'error' | 'started_at_ms' | 'ended_at_ms' | 'engine_ms';
+
 /** A session's last activity is known to within so much. */
 const activityGrainMs = 1_000;
 
@@ -104,16 +146,17 @@ export class OperationLog {
     const { sequenceNumber, clientToken, trainer, requestHash = payload.hash } = submission;
     return this.#commits.run(async (trx) => {
       const now = this.#clock.now();
-      const current = await trx.selectFrom('sessions').selectAll().where('id', '=', session.id).executeTakeFirst();
+      const change = { id: session.id, now, sequenceNumber: sequenceNumber ?? 0, trainer: trainer ?? null };
+      const [current] = (await touch(trx, change)).rows;
       if (current === undefined)
         throw complaint({ code: 'unknown_session', field: 'session', expected: 'a session', got: session.name });
-      const { status, lastSequenceNumber, plan, trainer: known } = sessionFromRow(current);
+      const { status, plan, trainer: known } = sessionFromRow(current);
       if (sequenceNumber !== undefined || clientToken !== undefined) {
         const earlier = await findEarlier(trx, session.id, submission, requestHash);
         if (earlier !== undefined) return { record: earlier, repeated: true };
       }
       if (!activeStatuses.includes(status)) throw notActive(session.name, status);
-      if (trainer !== undefined && known !== null && known !== trainer) throw hasTrainer(session.name);
+      if (trainer !== undefined && known !== trainer) throw hasTrainer(session.name);
       const row = {
         workspace_id: session.workspaceId,
         id: randomUUID(),
@@ -135,16 +178,7 @@ export class OperationLog {
         engine_ms: null,
       };
       await payload.write(trx);
-      await trx.insertInto('operations').values(row).execute();
-      await trx
-        .updateTable('sessions')
-        .set({
-          active_at_ms: now,
-          last_sequence_number: Math.max(lastSequenceNumber, sequenceNumber ?? 0),
-          ...(trainer === undefined ? {} : { trainer }),
-        })
-        .where('id', '=', session.id)
-        .execute();
+      await add(trx, row);
       return { record: operationFromRow(row), repeated: false };
     });
   }
@@ -187,12 +221,7 @@ export class OperationLog {
 
   /** @throws `unknown_operation` when the session has no such operation of that kind */
   async get(sessionId: string, id: string, kind?: OperationRecord['kind']): Promise<OperationRecord> {
-    const row = await this.#database
-      .selectFrom('operations')
-      .selectAll()
-      .where('id', '=', id)
-      .where('session_id', '=', sessionId)
-      .executeTakeFirst();
+    const [row] = (await byId(this.#database, { sessionId, id })).rows;
     const record = row === undefined ? undefined : operationFromRow(row);
     if (record === undefined || (kind !== undefined && record.kind !== kind)) {
       throw complaint({
@@ -314,20 +343,16 @@ export class OperationLog {
     const result = ending.status === 'Completed' ? await this.#stageResult(record, ending.done) : undefined;
     const now = this.#clock.now();
     const written = await this.#commits.run(async (trx) => {
-      const update = await trx
-        .updateTable('operations')
-        .set({
-          status: ending.status,
-          result_blob: result?.hash ?? null,
-          error: ending.status === 'Completed' ? null : errorColumn(ending.error),
-          started_at_ms: startedAtMs,
-          ended_at_ms: now,
-          engine_ms: engineMs,
-        })
-        .where('id', '=', record.id)
-        .where('ended_at_ms', 'is', null)
-        .executeTakeFirst();
-      if (update.numUpdatedRows === 0n) return false;
+      const { numAffectedRows } = await end(trx, {
+        id: record.id,
+        status: ending.status,
+        result_blob: result?.hash ?? null,
+        error: ending.status === 'Completed' ? null : errorColumn(ending.error),
+        started_at_ms: startedAtMs,
+        ended_at_ms: now,
+        engine_ms: engineMs,
+      });
+      if (numAffectedRows === 0n) return false;
       await result?.write(trx);
       if (ending.status === 'Completed') {
         await charge(trx, { session, operation: record, usage: usageOf(ending.done), atMs: now });

@@ -8,10 +8,19 @@ import type { BlobRef, BlobStore } from '../blobs/blob-store.js';
 import { damagedBlob } from '../blobs/damaged-blob.js';
 import { RecentBytes } from '../blobs/recent-bytes.js';
 import type { Database } from '../store/open-database.js';
+import { prepared } from '../store/prepared.js';
 import type { Tables } from '../store/tables.js';
 
 /** A file of its own costs two waits for the disk, which the commit need not make again; from here on, copying twice costs more. */
 const smallBytes = 32 * 1024;
+
+const keep = prepared<{ readonly workspaceId: string; readonly hash: string; readonly bytes: Uint8Array }>()(
+  (database, { workspaceId, hash, bytes }) =>
+    database
+      .insertInto('small_payloads')
+      .values({ workspace_id: workspaceId, hash, bytes })
+      .onConflict((on) => on.doNothing()),
+);
 
 export interface StagedPayload {
   /** SHA-256 of the bytes. */
@@ -39,11 +48,7 @@ export class Payloads {
     return {
       hash,
       write: async (trx) => {
-        await trx
-          .insertInto('small_payloads')
-          .values({ workspace_id: workspaceId, hash, bytes })
-          .onConflict((on) => on.doNothing())
-          .execute();
+        await keep(trx, { workspaceId, hash, bytes });
       },
     };
   }

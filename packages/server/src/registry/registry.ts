@@ -14,6 +14,7 @@ import type { BlobStore, Manifest } from '../blobs/blob-store.js';
 import type { Clock } from '../clock.js';
 import type { Page } from '../sessions/session-repository.js';
 import type { Database } from '../store/open-database.js';
+import { prepared } from '../store/prepared.js';
 import type { Tables } from '../store/tables.js';
 import { annotate } from './annotate.js';
 import { Groups } from './groups.js';
@@ -40,6 +41,23 @@ export interface NewVersion {
   readonly expiresAtMs: number | null;
   readonly files: Manifest;
 }
+
+interface Named {
+  readonly workspaceId: string;
+  readonly id: VersionId;
+}
+
+const versionOf = prepared<Named>()((database, { workspaceId, id }) =>
+  database.selectFrom('versions').selectAll().where('workspace_id', '=', workspaceId).where('id', '=', id),
+);
+const filesOf = prepared<Named>()((database, { workspaceId, id }) =>
+  database
+    .selectFrom('version_files')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('version_id', '=', id)
+    .orderBy('path'),
+);
 
 export class Registry {
   readonly groups: Groups;
@@ -155,13 +173,7 @@ export class Registry {
 
   /** Empty once the files of a version are gone. */
   async files(workspaceId: string, id: VersionId): Promise<Manifest> {
-    const rows = await this.#database
-      .selectFrom('version_files')
-      .selectAll()
-      .where('workspace_id', '=', workspaceId)
-      .where('version_id', '=', id)
-      .orderBy('path')
-      .execute();
+    const { rows } = await filesOf(this.#database, { workspaceId, id });
     return rows.map(({ path, blob, size_bytes }) => ({ path, hash: blob, sizeBytes: size_bytes }));
   }
 
@@ -215,12 +227,7 @@ export class Registry {
     workspaceId: string,
     id: VersionId,
   ): Promise<Version | undefined> {
-    const row = await database
-      .selectFrom('versions')
-      .selectAll()
-      .where('workspace_id', '=', workspaceId)
-      .where('id', '=', id)
-      .executeTakeFirst();
+    const [row] = (await versionOf(database, { workspaceId, id })).rows;
     return row === undefined ? undefined : versionFromRow(row, this.#clock.now());
   }
 }

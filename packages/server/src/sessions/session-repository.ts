@@ -4,6 +4,7 @@ import { complaint, type LoopwrightError, type SessionStatus } from '@loopwright
 import type { Clock } from '../clock.js';
 import { discardBlobs } from '../store/garbage.js';
 import type { Database } from '../store/open-database.js';
+import { prepared } from '../store/prepared.js';
 import { errorColumn, liveStatuses, type SessionRecord, servingPrefix, sessionFromRow } from './session-record.js';
 
 export interface SessionFilter {
@@ -45,6 +46,10 @@ export interface StatusChange {
   readonly error?: LoopwrightError | null;
   readonly plan?: ExecutionPlan;
 }
+
+const byName = prepared<{ readonly workspaceId: string; readonly name: string }>()((database, { workspaceId, name }) =>
+  database.selectFrom('sessions').selectAll().where('workspace_id', '=', workspaceId).where('name', '=', name),
+);
 
 const endedStatuses: readonly SessionStatus[] = ['Stopped', 'Failed', 'Expired'];
 
@@ -126,12 +131,7 @@ export class SessionRepository {
   }
 
   async find(workspaceId: string, name: string): Promise<SessionRecord | undefined> {
-    const row = await this.#database
-      .selectFrom('sessions')
-      .selectAll()
-      .where('workspace_id', '=', workspaceId)
-      .where('name', '=', name)
-      .executeTakeFirst();
+    const [row] = (await byName(this.#database, { workspaceId, name })).rows;
     return row === undefined ? undefined : sessionFromRow(row);
   }
 

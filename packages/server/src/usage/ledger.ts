@@ -4,6 +4,7 @@ import type { Transaction } from 'kysely';
 import type { OperationRecord } from '../operations/operation-record.js';
 import type { SessionRecord } from '../sessions/session-record.js';
 import type { Database } from '../store/open-database.js';
+import { preparedInsert } from '../store/prepared.js';
 import type { Tables } from '../store/tables.js';
 
 /** A result with the type of its operation. */
@@ -42,24 +43,23 @@ export interface Charge {
   readonly atMs: number;
 }
 
+const enter = preparedInsert('ledger');
+
 /** Writes the row of an operation that ended; free operations have none. */
 export async function charge(trx: Transaction<Tables>, { session, operation, usage, atMs }: Charge): Promise<void> {
   if (usage.prefillTokens + usage.sampleTokens + usage.trainingTokens === 0) return;
-  await trx
-    .insertInto('ledger')
-    .values({
-      workspace_id: operation.workspaceId,
-      operation_id: operation.id,
-      session_id: session.id,
-      session_name: session.name,
-      base_model: session.spec.baseModel,
-      operation_type: operation.type,
-      prefill_tokens: usage.prefillTokens,
-      sample_tokens: usage.sampleTokens,
-      training_tokens: usage.trainingTokens,
-      at_ms: atMs,
-    })
-    .execute();
+  await enter(trx, {
+    workspace_id: operation.workspaceId,
+    operation_id: operation.id,
+    session_id: session.id,
+    session_name: session.name,
+    base_model: session.spec.baseModel,
+    operation_type: operation.type,
+    prefill_tokens: usage.prefillTokens,
+    sample_tokens: usage.sampleTokens,
+    training_tokens: usage.trainingTokens,
+    at_ms: atMs,
+  });
 }
 
 /** The counters of a session: the sum over its operations. */

@@ -1,5 +1,5 @@
 /** A data set: rows of one or several sources, read from the beginning as often as one likes, with flat memory. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { cancelled, throwIfCancelled } from './cancelled.js';
 import { checkColumns, type FieldColumns } from './columns.js';
 import { type DetectedFormat, detectFormat } from './detect-format.js';
 import { FingerprintTable } from './fingerprint-table.js';
@@ -124,9 +124,11 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
   }
 
   /**
-   * The rows in an order that seed and epoch decide. The data is read once to index it (24 bytes a row); then rows are fetched by place.
+   * The rows in an order that seed and epoch decide: any order of all rows, whatever the files are. The data is read once to index it (28
+   * bytes a row). Then rows of plain JSONL files are fetched by place; compressed and Parquet files are read again for each
+   * `maxHeldBytes` of rows.
    *
-   * @throws `row_invalid` as in any reading; `data_invalid` for compressed and Parquet files, or a position of other data
+   * @throws `row_invalid` as in any reading; `data_invalid` for a position of other data, and for files that change while they are read
    * @example
    * const rows = await data.shuffled({ seed: 7, epoch: 2 });
    * for await (const row of rows) save(rows.position()); // go on later: shuffled({ seed: 7, epoch: 2, resume: position })
@@ -241,15 +243,4 @@ function kind(id: unknown): string {
 
 function warnOfSkipped(report: ReadingReport): void {
   if (report.errorCount > 0 && report.complete) console.warn(reportText(report));
-}
-
-function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw cancelled(signal);
-}
-
-function cancelled(signal: AbortSignal): LoopwrightError {
-  const reason: unknown = signal.reason;
-  if (LoopwrightError.isInstance(reason)) return reason;
-  const fault = { field: 'signal', expected: 'that the caller lets the reading go on', got: 'an abort' };
-  return complaint({ code: 'cancelled', ...fault, message: 'the reading was cancelled by the caller', cause: reason });
 }

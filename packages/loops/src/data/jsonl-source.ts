@@ -22,7 +22,9 @@ export function jsonlSource(open: OpenBytes, { file, maxLineBytes = defaultMaxLi
     file,
     async *read(options = {}) {
       const splitter = new LineSplitter(maxLineBytes);
-      const records = (lines: readonly Line[]) => lines.map((line) => readLine(line, { file, maxLineBytes }));
+      const { only = () => true } = options;
+      const records = (lines: readonly Line[]) =>
+        lines.filter(({ offset }) => only(offset)).map((line) => readLine(line, { file, maxLineBytes }));
       for await (const chunk of open(options)) {
         options.signal?.throwIfAborted();
         const found = records(splitter.push(chunk));

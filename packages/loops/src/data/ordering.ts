@@ -8,6 +8,8 @@ import { type DataRow, kindOf } from './row.js';
 import { fingerprint } from './row-hash.js';
 import { indexRows, type RowIndex } from './row-index.js';
 
+const defaultHeldBytes = 256 * 1024 * 1024;
+
 export interface ShuffleOptions {
   /** An integer. With the epoch, it decides the order. */
   readonly seed: number;
@@ -15,6 +17,12 @@ export interface ShuffleOptions {
   readonly epoch?: number;
   /** Goes on where an earlier reading stood. */
   readonly resume?: RowPosition;
+  /**
+   * Rows of compressed and Parquet files that are held in memory at a time; each such file is read once for so many bytes of its rows.
+   * Default 256 MiB. The order is the same whatever it is.
+   */
+  readonly maxHeldBytes?: number;
+  /** Ends the indexing, and readings of the rows. */
   readonly signal?: AbortSignal;
 }
 
@@ -29,7 +37,7 @@ export async function shuffleRows<R extends DataRow>(
   data: Dataset<R>,
   options: ShuffleOptions,
 ): Promise<OrderedRows<R>> {
-  checkSeed(options);
+  checkOptions(options);
   const index = await indexRows(data, readOptions(options));
   return ordered(data, index, permutation(index.size, options), options);
 }
@@ -39,7 +47,7 @@ export async function curriculumRows<R extends DataRow>(
   data: Dataset<R>,
   options: CurriculumOptions,
 ): Promise<OrderedRows<R>> {
-  checkSeed(options);
+  checkOptions(options);
   const { by, first = 'easy' } = options;
   const difficulties: number[] = [];
   const { shape, fields = {} } = data.parts;
@@ -53,7 +61,7 @@ export async function curriculumRows<R extends DataRow>(
     const field = typeof by === 'string' ? by : 'difficulty';
     return { fault: { field, expected: 'a number that says how hard the row is', got: kindOf(difficulty) } };
   });
-  const index = await indexRows(graded, readOptions(options), (row) => {
+  const index = await indexRows(graded, readOptions(options), ({ row }) => {
     difficulties.push(Number(difficultyOf(row)));
   });
   const order = permutation(index.size, options);
@@ -81,10 +89,11 @@ function ordered<R extends DataRow>(
   data: Dataset<R>,
   index: RowIndex,
   order: Uint32Array,
-  { seed, epoch = 0, resume }: ShuffleOptions,
+  { seed, epoch = 0, resume, maxHeldBytes = defaultHeldBytes, signal }: ShuffleOptions,
 ): OrderedRows<R> {
   const digest = orderDigest(index, order);
-  const rows = new OrderedRows({ data, index, order, seed, epoch, digest, from: resume?.next ?? 0 });
+  const from = resume?.next ?? 0;
+  const rows = new OrderedRows({ data, index, order, seed, epoch, digest, from, maxHeldBytes, signal });
   if (resume === undefined) return rows;
   const here = { seed, epoch, rows: index.size, digest };
   for (const [name, value] of Object.entries(here)) {
@@ -116,9 +125,12 @@ function readOptions({ signal }: ShuffleOptions): { readonly signal?: AbortSigna
   return signal === undefined ? {} : { signal };
 }
 
-function checkSeed({ seed, epoch = 0 }: ShuffleOptions): void {
+function checkOptions({ seed, epoch = 0, maxHeldBytes = defaultHeldBytes }: ShuffleOptions): void {
   if (!Number.isSafeInteger(seed)) throw complaint({ field: 'seed', expected: 'an integer', got: String(seed) });
   if (!Number.isSafeInteger(epoch) || epoch < 0) {
     throw complaint({ field: 'epoch', expected: 'a whole number from 0', got: String(epoch) });
+  }
+  if (!Number.isSafeInteger(maxHeldBytes) || maxHeldBytes < 1) {
+    throw complaint({ field: 'maxHeldBytes', expected: 'a whole number from 1', got: String(maxHeldBytes) });
   }
 }

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Dataset } from './dataset.js';
+import { type Dataset, datasetOf } from './dataset.js';
 import { openDataset } from './files/open-dataset.js';
+import { jsonlSource } from './jsonl-source.js';
 import { findLeaks } from './leaks.js';
 import type { DataRow } from './row.js';
 
@@ -90,9 +92,75 @@ test('a file that changes after it was indexed is noticed', async () => {
   await expect(numbers(rows)).rejects.toMatchObject({ code: 'data_invalid' });
 });
 
-test('compressed files are read in order only, and a shuffle of one is refused', async () => {
-  const data = await openDataset(await put(gzipSync(counted(3)), 'jsonl.gz'));
-  await expect(data.shuffled({ seed: 1 })).rejects.toMatchObject({ code: 'data_invalid' });
+/** The same rows in a file of each kind; the Parquet one has seven groups. */
+async function kindsOf(count: number): Promise<Readonly<Record<'plain' | 'gzip' | 'parquet', Dataset>>> {
+  const columnData = [
+    { name: 'n', data: ascending(count), type: 'INT32' as const },
+    { name: 'text', data: ascending(count).map((n) => 'é'.repeat(n % 7)), type: 'STRING' as const },
+  ];
+  const parquet = parquetWriteBuffer({ columnData, rowGroupSize: Math.ceil(count / 7) });
+  return {
+    plain: await openDataset(await put(counted(count))),
+    gzip: await openDataset(await put(gzipSync(counted(count)), 'jsonl.gz')),
+    parquet: await openDataset(await put(new Uint8Array(parquet), 'parquet')),
+  };
+}
+
+test('compressed and Parquet files are shuffled as plain ones are, however few rows are held, and go on as they do', async () => {
+  const { plain, ...packed } = await kindsOf(100);
+  const expected = await numbers(await plain.shuffled({ seed: 3, epoch: 1 }));
+  for (const data of Object.values(packed)) {
+    for (const maxHeldBytes of [undefined, 2000, 1]) {
+      const options = { seed: 3, epoch: 1, ...(maxHeldBytes === undefined ? {} : { maxHeldBytes }) };
+      expect(await numbers(await data.shuffled(options))).toEqual(expected);
+      const rows = await data.shuffled(options);
+      const iterator = rows[Symbol.asyncIterator]();
+      for (let i = 0; i < 41; i++) await iterator.next();
+      await iterator.return?.();
+      const rest = await data.shuffled({ ...options, resume: rows.position() });
+      expect(await numbers(rest)).toEqual(expected.slice(41));
+    }
+  }
+});
+
+test('files of all kinds together are shuffled as one', async () => {
+  const { plain, gzip, parquet } = await kindsOf(20);
+  const files = [...plain.files, ...gzip.files, ...parquet.files];
+  const data = await openDataset(files);
+  const order = await numbers(await data.shuffled({ seed: 1, maxHeldBytes: 2000 }));
+  expect(sorted(order)).toEqual(ascending(20).flatMap((n) => [n, n, n]));
+  expect(order.slice(0, 20)).not.toEqual(ascending(20));
+});
+
+test('a file without access by row is read once for each number of bytes that are held', async () => {
+  let readings = 0;
+  const bytes = new TextEncoder().encode(counted(100));
+  const open = async function* () {
+    readings += 1;
+    yield bytes;
+  };
+  const data = datasetOf([jsonlSource(open, { file: 'rows' })]);
+  const rows = await data.shuffled({ seed: 1 });
+  await numbers(rows);
+  expect(readings).toBe(2); // to index it, and to pick rows out
+  readings = 0;
+  // A row takes some 280 bytes.
+  await numbers(await data.shuffled({ seed: 1, maxHeldBytes: 8000 }));
+  expect(readings).toBe(1 + 4);
+});
+
+test('a compressed file that changes after it was indexed is noticed, and a reading of rows is ended by its signal', async () => {
+  const path = await put(gzipSync(counted(10)), 'jsonl.gz');
+  const abort = new AbortController();
+  const data = await openDataset(path);
+  const rows = await data.shuffled({ seed: 1, signal: abort.signal });
+  await writeFile(path, gzipSync(counted(10).replace('"n":4', '"n":5')));
+  await expect(numbers(rows)).rejects.toMatchObject({ code: 'data_invalid' });
+  await writeFile(path, gzipSync(counted(5)));
+  await expect(numbers(rows)).rejects.toMatchObject({ code: 'data_invalid' });
+  abort.abort();
+  await expect(numbers(rows)).rejects.toMatchObject({ code: 'cancelled' });
+  await expect(data.shuffled({ seed: 1, maxHeldBytes: 0 })).rejects.toMatchObject({ code: 'invalid_argument' });
 });
 
 test('a curriculum goes from easy to hard; equals are shuffled; numbers may lie apart by id', async () => {

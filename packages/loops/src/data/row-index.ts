@@ -1,5 +1,4 @@
 /** Where each row of a data set lies, in flat memory: 24 bytes a row. */
-import { complaint } from '@loopwright/protocol';
 import type { Dataset, FoundRow, ReadOptions } from './dataset.js';
 import type { DataRow } from './row.js';
 
@@ -95,27 +94,16 @@ export function checkOf(id: string): number {
  * Reads the data once.
  *
  * @param each told of every row, in order
- * @throws `data_invalid` for sources without random access
  */
 export async function indexRows<R extends DataRow>(
   data: Dataset<R>,
   options: ReadOptions,
-  each: (row: R) => void = () => undefined,
+  each: (found: FoundRow<R>) => void = () => undefined,
 ): Promise<RowIndex> {
-  const packed = data.parts.sources.find(({ access }) => access === undefined);
-  if (packed !== undefined) {
-    throw complaint({
-      code: 'data_invalid',
-      field: packed.file,
-      expected: 'a file whose rows can be read in any order',
-      got: 'one that can only be read from its beginning',
-      remedy: 'read it in order, or write it as plain JSONL first (gunzip for .gz)',
-    });
-  }
   const index = new RowIndex();
   for await (const found of data.find(options)) {
     index.add(found);
-    each(found.row);
+    each(found);
   }
   return index;
 }

@@ -21,6 +21,8 @@ export type SourceRecord = RecordPlace &
 
 export interface ReadSourceOptions {
   readonly signal?: AbortSignal | undefined;
+  /** Whether the record at an offset is wanted: others may be left out, to save the work of decoding them. */
+  readonly only?: (offset: number) => boolean;
 }
 
 /** Rows by place, in any order, several at once. Dispose it when done. */
@@ -34,6 +36,6 @@ export interface RowSource {
   readonly file: string;
   /** All records in order, in batches; `break` closes what is open. */
   read(options?: ReadSourceOptions): AsyncIterable<readonly SourceRecord[]>;
-  /** Random access; absent where there is none, as of compressed files. */
+  /** Random access; absent where there is none, as of compressed files: rows in another order are then picked out of readings. */
   access?(): Promise<RowAccess>;
 }

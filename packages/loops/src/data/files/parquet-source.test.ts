@@ -74,8 +74,3 @@ test('a file that is none is refused by name', async () => {
   };
   await expect(read(none)).rejects.toMatchObject({ code: 'data_invalid', details: { field: none } });
 });
-
-test('a shuffle of a Parquet file is refused', async () => {
-  const data = await openDataset(await put('s.parquet', [{ name: 'n', data: [1], type: 'INT32' }]));
-  await expect(data.shuffled({ seed: 1 })).rejects.toMatchObject({ code: 'data_invalid' });
-});

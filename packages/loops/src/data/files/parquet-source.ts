@@ -6,33 +6,43 @@ import { type Checked, type JsonRow, type JsonValue, rowError } from '../row.js'
 import type { RowSource, SourceRecord } from '../source.js';
 import { asFileError } from './file-source.js';
 
-/** Rows in order. There is no access by row: a single one costs the decoding of its whole group. */
+/** Rows in order. There is no access by row: a single one costs the decoding of its whole group. Groups without a wanted row are left out. */
 export function parquetFile(file: string): RowSource {
   return {
     file,
-    async *read({ signal } = {}) {
+    async *read({ signal, only = () => true } = {}) {
       const buffer = await readable(file, () => asyncBufferFromFile(file));
       const metadata: FileMetaData = await readable(file, () => parquetMetadataAsync(buffer));
       let start = 0;
       for (const { num_rows: count } of metadata.row_groups) {
         signal?.throwIfAborted();
         const [rowStart, rowEnd] = [start, start + Number(count)];
+        start = rowEnd;
+        const wanted = Array.from({ length: Number(count) }, (_, i) => rowStart + i).filter(only);
+        if (wanted.length === 0) continue;
         // Bytes that the file doesn't call text stay bytes, and are refused below.
         const options = { file: buffer, metadata, rowStart, rowEnd, compressors, utf8: false };
         const rows = await readable(file, () => parquetReadObjects(options));
         if (rows.length !== Number(count)) throw damaged(file, `a group of ${rows.length} rows instead of ${count}`);
-        yield rows.map((row, i) => record(file, row, rowStart + i));
-        start = rowEnd;
+        yield wanted.map((offset) => record(file, rows[offset - rowStart], offset));
       }
     },
   };
 }
 
 function record(file: string, row: unknown, offset: number): SourceRecord {
-  const place = { line: offset + 1, offset, sizeBytes: 0 };
   const checked = asJson(row, '');
+  const place = { line: offset + 1, offset, sizeBytes: 'value' in checked ? sizeOf(checked.value) : 0 };
   if ('value' in checked) return { ...place, type: 'row', row: checked.value as JsonRow }; // true: rows are read as objects
   return { ...place, type: 'error', error: rowError(checked.fault, { file, line: place.line }) };
+}
+
+/** About what a value takes in memory: its texts and keys, and 16 bytes for each value. */
+function sizeOf(value: JsonValue): number {
+  if (typeof value === 'string') return 16 + value.length;
+  if (typeof value !== 'object' || value === null) return 16;
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + sizeOf(item), 16);
+  return Object.entries(value).reduce((sum, [key, inner]) => sum + key.length + sizeOf(inner), 16);
 }
 
 /** A value of a column as JSON: what JSON has no form for is a fault, but dates, which are ISO texts. */

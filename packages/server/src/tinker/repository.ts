@@ -5,6 +5,9 @@ import { liveStatuses } from '../sessions/session-record.js';
 import type { Database } from '../store/open-database.js';
 import type { TinkerSamplersTable, TinkerSavesTable, TinkerSessionsTable } from '../store/tables.js';
 
+/** What is saved for a sampler alone is described so; named saves as `weights/NAME` or `sampler_weights/NAME`. */
+export const unnamedDescription = 'sampler';
+
 export type TinkerSessionRow = Selectable<TinkerSessionsTable>;
 export type SamplerRow = Selectable<TinkerSamplersTable>;
 export type SaveRow = Selectable<TinkerSavesTable>;
@@ -66,6 +69,24 @@ export class TinkerRepository {
       .where('ended.finish', 'is not', null)
       .execute();
     return rows.map(({ id }) => id);
+  }
+
+  /** Weights without a name whose session has ended: what was left when the server died at its end. */
+  async unnamedLeft(nowMs: number): Promise<{ readonly session: string; readonly version: string }[]> {
+    return this.#database
+      .selectFrom('versions')
+      .innerJoin('tinker_sessions as ended', (on) =>
+        on.on('ended.id', '=', (eb) => eb.fn('substr', ['versions.session_name', eb.val(1), eb.val(36)])),
+      )
+      .select(['ended.id as session', 'versions.id as version'])
+      .where('versions.workspace_id', '=', this.#workspaceId)
+      .where('versions.description', '=', unnamedDescription)
+      .where('versions.session_name', 'like', '%-train-%')
+      .where('versions.deleted_at_ms', 'is', null)
+      .where((is) => is.or([is('versions.expires_at_ms', 'is', null), is('versions.expires_at_ms', '>', nowMs)]))
+      .where('ended.workspace_id', '=', this.#workspaceId)
+      .where('ended.finish', 'is not', null)
+      .execute();
   }
 
   #sessions() {

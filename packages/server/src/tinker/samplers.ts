@@ -11,7 +11,7 @@ import type { WirePolicy } from '../sessions/session-record.js';
 import type { SessionService } from '../sessions/session-service.js';
 import type { ModelPlace } from './models.js';
 import { samplingSessionName } from './names.js';
-import type { SamplerRow, TinkerRepository } from './repository.js';
+import { type SamplerRow, type TinkerRepository, unnamedDescription } from './repository.js';
 import type { TinkerSaves } from './saves.js';
 import type { TinkerSessions } from './sessions.js';
 
@@ -76,7 +76,7 @@ export class TinkerSamplers {
     const record = await service.submitTraining(
       session,
       { sequenceNumber },
-      { type: 'save-weights', merge: false, description: 'sampler', ttlSeconds },
+      { type: 'save-weights', merge: false, description: unnamedDescription, ttlSeconds },
     );
     const { baseModel } = spec;
     await repository.addSampler({

@@ -98,9 +98,12 @@ export class TinkerSessions {
 
   /** Ends the sessions whose clients have died, and those at whose end the server died. */
   async endDead(): Promise<void> {
-    const { repository, clock } = this.#options;
+    const { repository, clock, registry, workspaceId } = this.#options;
     for (const id of await repository.halfEnded()) if (!this.#ending.has(id)) await this.#end(id, 0);
     for (const { id } of await repository.quietSessions(clock.now() - deadAfterMs)) await this.#lapse(id);
+    for (const { session, version } of await repository.unnamedLeft(clock.now())) {
+      if (!this.#ending.has(session)) await registry.delete(workspaceId, version);
+    }
   }
 
   /** Does `work`; where that finds no room for a model, ends the sessions of silent clients and does it again. */

@@ -365,6 +365,25 @@ describe('a session', () => {
     expect(client.server.engine.sessionNames).toEqual([]);
   });
 
+  it('whose models had ended when the server died loses the unnamed weights of its samplers, and keeps what has a name', async () => {
+    const client = await opened();
+    const id = await client.model();
+    const sampler = await client.sampler(id, 1);
+    const save = { model_id: id, seq_id: 2, path: 'kept' };
+    await client.result(await client.ok('save_weights_for_sampler', save));
+    await client.result(await client.ok('unload_model', { model_id: id }));
+    await client.server.sweep();
+    expect((await client.sample(sampler, 0)).status).toBe(200); // its session lives
+    const database = openDatabase(join(client.server.dataDir, 'loopwright.db'));
+    const left = () =>
+      database.selectFrom('versions').select('description').where('deleted_at_ms', 'is', null).execute();
+    expect(await left()).toHaveLength(2);
+    await database.updateTable('tinker_sessions').set({ finish: '{}' }).where('id', '=', client.session).execute();
+    await client.server.sweep();
+    expect(await left()).toEqual([{ description: 'sampler_weights/kept' }]);
+    await database.destroy();
+  });
+
   it('answers its end soon, and lets what was accepted go on', async () => {
     const clock = new ManualClock();
     const client = await opened({ clock });

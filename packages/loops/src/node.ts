@@ -1,6 +1,7 @@
 /** For programs on Node: data sets of files, metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine, fixture databases. */
 export type { OpenDatasetOptions } from './data/files/open-dataset.js';
 export { openDataset } from './data/files/open-dataset.js';
+export { readPassRates } from './data/files/pass-rates.js';
 export type { SqlDatabasesOptions, SqlRows, SqlValue } from './graders/sql/databases.js';
 export { openSqlDatabases, SqlDatabases } from './graders/sql/databases.js';
 export type { SameRowsOptions } from './graders/sql/same-rows.js';

@@ -1,10 +1,12 @@
 /** A data set: rows of one or several sources, read from the beginning as often as one likes, with flat memory. */
 import { cancelled, throwIfCancelled } from './cancelled.js';
 import { checkColumns, type FieldColumns } from './columns.js';
+import { type CurriculumOptions, curriculumRows } from './curriculum.js';
+import { type DataHash, hashSources } from './data-hash.js';
 import { type DetectedFormat, detectFormat } from './detect-format.js';
 import { FingerprintTable } from './fingerprint-table.js';
 import type { OrderedRows } from './ordered-rows.js';
-import { type CurriculumOptions, curriculumRows, type ShuffleOptions, shuffleRows } from './ordering.js';
+import { type ShuffleOptions, shuffleRows } from './ordering.js';
 import { type Checked, type DataRow, type JsonRow, type RowPlace, rowError } from './row.js';
 import { contentId, fingerprint } from './row-hash.js';
 import type { RowSource } from './source.js';
@@ -138,9 +140,11 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
   }
 
   /**
-   * The rows from easy to hard, or the other way; those that are equally hard are shuffled by the seed.
+   * The rows from easy to hard, or the other way: by a field or numbers by id, by measured pass rates, or file by file. Rows that are equally
+   * hard, or of one stage, are shuffled by the seed.
    *
    * @throws as {@link Dataset.shuffled}; rows without difficulty are row errors
+   * @example const rows = await data.curriculum({ passRates: await readPassRates('rates.jsonl'), stages: [0.8, 0.4], seed: 1 });
    */
   curriculum(options: CurriculumOptions): Promise<OrderedRows<R>> {
     return curriculumRows(this, options);
@@ -154,6 +158,16 @@ export class Dataset<R extends DataRow = DataRow> implements AsyncIterable<R> {
    */
   split<P extends string>(options: SplitOptions<P>): Readonly<Record<P, Dataset<R>>> {
     return splitRows(this, options);
+  }
+
+  /**
+   * The SHA-256 of the files, for the record of a run. Parts and typed rows of a data set have that of the whole.
+   *
+   * @throws `not_found`, `cancelled`; `data_invalid` for sources of rows that come from no bytes
+   * @example const { sha256, files } = await data.hash();
+   */
+  hash(options: { readonly signal?: AbortSignal } = {}): Promise<DataHash> {
+    return hashSources(this.parts.sources, options);
   }
 
   /** A reading that says where each row lies. */

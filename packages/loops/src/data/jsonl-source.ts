@@ -1,4 +1,5 @@
 /** JSONL from any bytes: a file, a response, a text in memory. */
+import { hashBytes } from './data-hash.js';
 import { parseJsonRow } from './json-row.js';
 import { type Line, LineSplitter } from './lines.js';
 import { type RowFault, type RowPlace, rowError } from './row.js';
@@ -20,6 +21,7 @@ export type OpenBytes = (options: ReadSourceOptions) => AsyncIterable<Uint8Array
 export function jsonlSource(open: OpenBytes, { file, maxLineBytes = defaultMaxLineBytes }: JsonlOptions): RowSource {
   return {
     file,
+    hash: (options = {}) => hashBytes(open(options), options),
     async *read(options = {}) {
       const splitter = new LineSplitter(maxLineBytes);
       const { only = () => true } = options;

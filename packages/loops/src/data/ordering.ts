@@ -1,10 +1,9 @@
-/** Orders of rows: shuffled by a seed, or from easy to hard. */
+/** Orders of rows: permutations that seed and epoch decide, and where a reading in one stands. */
 import { complaint } from '@loopwright/protocol';
 import { createRandom } from '../random.js';
-import { readNamed } from './columns.js';
 import type { Dataset } from './dataset.js';
 import { OrderedRows, type RowPosition } from './ordered-rows.js';
-import { type DataRow, kindOf } from './row.js';
+import type { DataRow } from './row.js';
 import { fingerprint } from './row-hash.js';
 import { indexRows, type RowIndex } from './row-index.js';
 
@@ -26,56 +25,17 @@ export interface ShuffleOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface CurriculumOptions extends ShuffleOptions {
-  /** A field with a number, or numbers by id, as of a file beside the data. */
-  readonly by: string | ReadonlyMap<string, number>;
-  /** Default `easy`: small numbers first. */
-  readonly first?: 'easy' | 'hard';
-}
-
 export async function shuffleRows<R extends DataRow>(
   data: Dataset<R>,
   options: ShuffleOptions,
 ): Promise<OrderedRows<R>> {
   checkOptions(options);
   const index = await indexRows(data, readOptions(options));
-  return ordered(data, index, permutation(index.size, options), options);
-}
-
-/** Rows of the same difficulty are shuffled by the seed. */
-export async function curriculumRows<R extends DataRow>(
-  data: Dataset<R>,
-  options: CurriculumOptions,
-): Promise<OrderedRows<R>> {
-  checkOptions(options);
-  const { by, first = 'easy' } = options;
-  const difficulties: number[] = [];
-  const { shape, fields = {} } = data.parts;
-  const difficultyOf = ({ id, row }: DataRow): unknown =>
-    typeof by === 'string' ? readNamed(row, by, fields) : by.get(id);
-  const graded = data.withShape((row) => {
-    const shaped = shape(row);
-    if (shaped === 'elsewhere' || 'fault' in shaped) return shaped;
-    const difficulty = difficultyOf(row);
-    if (typeof difficulty === 'number' && Number.isFinite(difficulty)) return shaped;
-    const field = typeof by === 'string' ? by : 'difficulty';
-    return { fault: { field, expected: 'a number that says how hard the row is', got: kindOf(difficulty) } };
-  });
-  const index = await indexRows(graded, readOptions(options), ({ row }) => {
-    difficulties.push(Number(difficultyOf(row)));
-  });
-  const order = permutation(index.size, options);
-  const ranks = new Uint32Array(order.length);
-  order.forEach((row, rank) => {
-    ranks[row] = rank;
-  });
-  const sign = first === 'easy' ? 1 : -1;
-  order.sort((a, b) => sign * (difficulties[a]! - difficulties[b]!) || ranks[a]! - ranks[b]!);
-  return ordered(graded, index, order, options);
+  return orderedRows(data, { index, order: permutation(index.size, options) }, options);
 }
 
 /** Fisher–Yates. */
-function permutation(size: number, { seed, epoch = 0 }: ShuffleOptions): Uint32Array {
+export function permutation(size: number, { seed, epoch = 0 }: ShuffleOptions): Uint32Array {
   const random = createRandom(fingerprint(`${seed}:${epoch}`).low);
   const order = Uint32Array.from({ length: size }, (_, i) => i);
   for (let i = size - 1; i > 0; i--) {
@@ -85,10 +45,10 @@ function permutation(size: number, { seed, epoch = 0 }: ShuffleOptions): Uint32A
   return order;
 }
 
-function ordered<R extends DataRow>(
+/** Rows in an order, from where a saved position stands. @throws `data_invalid`, `invalid_argument` for one of other rows or options */
+export function orderedRows<R extends DataRow>(
   data: Dataset<R>,
-  index: RowIndex,
-  order: Uint32Array,
+  { index, order }: { readonly index: RowIndex; readonly order: Uint32Array },
   { seed, epoch = 0, resume, maxHeldBytes = defaultHeldBytes, signal }: ShuffleOptions,
 ): OrderedRows<R> {
   const digest = orderDigest(index, order);
@@ -121,11 +81,11 @@ function orderDigest({ digest }: RowIndex, order: Uint32Array): string {
   return (hash >>> 0).toString(16).padStart(8, '0');
 }
 
-function readOptions({ signal }: ShuffleOptions): { readonly signal?: AbortSignal } {
+export function readOptions({ signal }: ShuffleOptions): { readonly signal?: AbortSignal } {
   return signal === undefined ? {} : { signal };
 }
 
-function checkOptions({ seed, epoch = 0, maxHeldBytes = defaultHeldBytes }: ShuffleOptions): void {
+export function checkOptions({ seed, epoch = 0, maxHeldBytes = defaultHeldBytes }: ShuffleOptions): void {
   if (!Number.isSafeInteger(seed)) throw complaint({ field: 'seed', expected: 'an integer', got: String(seed) });
   if (!Number.isSafeInteger(epoch) || epoch < 0) {
     throw complaint({ field: 'epoch', expected: 'a whole number from 0', got: String(epoch) });

@@ -1,13 +1,16 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CurriculumOptions } from './curriculum.js';
 import { type Dataset, datasetOf } from './dataset.js';
 import { openDataset } from './files/open-dataset.js';
-import { jsonlSource } from './jsonl-source.js';
+import { readPassRates } from './files/pass-rates.js';
+import { jsonlSource, textSource } from './jsonl-source.js';
 import { findLeaks } from './leaks.js';
 import type { DataRow } from './row.js';
 
@@ -181,6 +184,87 @@ test('a row without difficulty is a row error', async () => {
     code: 'row_invalid',
     message: expect.stringContaining('line 2, difficulty') as string,
   });
+});
+
+test('by measured pass rates, those that were solved most often come first: one by one, or in shuffled stages', async () => {
+  const rows = Array.from({ length: 60 }, (_, n) => ({ n, id: n }));
+  const rates = rows.map(({ id }) => ({ id, passRate: 1 - id / 59, samples: 8 }));
+  const passRates = await readPassRates(await put(lines(rates)));
+  const data = await openDataset(await put(lines(rows)), { idField: 'id' });
+  expect(await numbers(await data.curriculum({ passRates, seed: 1 }))).toEqual(ascending(60));
+  expect(await numbers(await data.curriculum({ passRates, seed: 1, first: 'hard' }))).toEqual(ascending(60).reverse());
+  const staged = await numbers(await data.curriculum({ passRates, stages: [39.5 / 59, 19.5 / 59], seed: 1 }));
+  const stages = [staged.slice(0, 20), staged.slice(20, 40), staged.slice(40)];
+  expect(stages.map(sorted)).toEqual([
+    ascending(60).slice(0, 20),
+    ascending(60).slice(20, 40),
+    ascending(60).slice(40),
+  ]);
+  for (const stage of stages) expect(stage).not.toEqual(sorted(stage));
+});
+
+test('each file can be a stage, and a curriculum goes on where it stood, in compressed files too', async () => {
+  const [easy, hard] = [counted(20), lines(ascending(20).map((n) => ({ n: n + 20 })))];
+  const data = await openDataset([await put(easy), await put(gzipSync(hard), 'jsonl.gz')]);
+  const order = await numbers(await data.curriculum({ stages: 'files', seed: 1 }));
+  expect(sorted(order.slice(0, 20))).toEqual(ascending(20));
+  expect(order.slice(0, 20)).not.toEqual(ascending(20));
+  const rows = await data.curriculum({ stages: 'files', seed: 1 });
+  const iterator = rows[Symbol.asyncIterator]();
+  for (let i = 0; i < 25; i++) await iterator.next();
+  await iterator.return?.();
+  const rest = await data.curriculum({ stages: 'files', seed: 1, resume: rows.position() });
+  expect(await numbers(rest)).toEqual(order.slice(25));
+});
+
+test('a row without a pass rate is a row error, and so is a rate that is none or there twice', async () => {
+  const data = await openDataset(await put('{"id":"a"}\n{"id":"b"}\n'), { idField: 'id' });
+  await expect(data.curriculum({ passRates: new Map([['a', 1]]), seed: 1 })).rejects.toMatchObject({
+    code: 'row_invalid',
+    message: expect.stringContaining(
+      'line 2, passRate: expected a pass rate for the id of the row, got nothing',
+    ) as string,
+  });
+  const read = async (text: string) => readPassRates(await put(text));
+  await expect(read('{"id":"a","passRate":1.5}')).rejects.toThrow(
+    /line 1, passRate: expected a number from 0 to 1, got 1.5/,
+  );
+  await expect(read('{"id":"a","passRate":null}')).rejects.toThrow(/got null/);
+  await expect(read('{"passRate":1}')).rejects.toThrow(/line 1, id/);
+  await expect(read('{"id":"a","passRate":1}\n{"id":"a","passRate":0}')).rejects.toThrow(/line 2, id/);
+});
+
+test('stages that are none, and a curriculum by nothing, are refused', async () => {
+  const data = await openDataset(await put('{"id":"a"}'));
+  for (const stages of [[], [0], [1.1], [Number.NaN]]) {
+    await expect(data.curriculum({ passRates: new Map(), stages, seed: 1 })).rejects.toThrow(/stages: expected/);
+  }
+  // What a program in JavaScript may do.
+  await expect(data.curriculum({ seed: 1 } as CurriculumOptions)).rejects.toThrow(/curriculum: expected by, passRates/);
+  const sideways = { by: 'id', first: 'sideways', seed: 1 } as unknown as CurriculumOptions;
+  await expect(data.curriculum(sideways)).rejects.toThrow(/first: expected 'easy' or 'hard'/);
+});
+
+test('the hash of a data set is that of the bytes of its files, in order, whatever they are called', async () => {
+  const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+  const { plain, gzip, parquet } = await kindsOf(10);
+  for (const data of [plain, gzip, parquet]) {
+    const [file = ''] = data.files;
+    const bytes = await readFile(file);
+    const expected = { sha256: sha256(bytes), sizeBytes: bytes.length };
+    expect(await data.hash()).toEqual({ sha256: expected.sha256, files: [{ file, ...expected }] });
+  }
+  const text = counted(10);
+  const inMemory = datasetOf([textSource(text, { file: 'a' })]);
+  expect((await inMemory.hash()).sha256).toBe((await plain.hash()).sha256);
+  const both = await openDataset([...plain.files, ...gzip.files]);
+  const { sha256: whole, files } = await both.as('chat').hash();
+  expect(whole).toBe(sha256(files.map((file) => `${file.sha256}\n`).join('')));
+  const otherWay = await openDataset([...gzip.files, ...plain.files]);
+  expect((await otherWay.hash()).sha256).not.toBe(whole);
+  const copy = await openDataset([await put(text), ...gzip.files]);
+  expect((await copy.hash()).sha256).toBe(whole);
+  await expect(plain.hash({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'cancelled' });
 });
 
 test('typed rows and parts of a split are shuffled as they are', async () => {

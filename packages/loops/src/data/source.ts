@@ -25,6 +25,13 @@ export interface ReadSourceOptions {
   readonly only?: (offset: number) => boolean;
 }
 
+/** Of the bytes of a file as they lie there: compressed, where it is. */
+export interface BytesHash {
+  /** 64 hexadecimal digits, as `sha256sum` prints them. */
+  readonly sha256: string;
+  readonly sizeBytes: number;
+}
+
 /** Rows by place, in any order, several at once. Dispose it when done. */
 export interface RowAccess extends AsyncDisposable {
   /** @throws `row_invalid` when the row isn't there any more: the file has changed */
@@ -38,4 +45,6 @@ export interface RowSource {
   read(options?: ReadSourceOptions): AsyncIterable<readonly SourceRecord[]>;
   /** Random access; absent where there is none, as of compressed files: rows in another order are then picked out of readings. */
   access?(): Promise<RowAccess>;
+  /** Of the bytes that the rows are read from. */
+  readonly hash?: (options?: ReadSourceOptions) => Promise<BytesHash>;
 }

@@ -4,12 +4,13 @@ import { asyncBufferFromFile, type FileMetaData, parquetMetadataAsync, parquetRe
 import { compressors } from 'hyparquet-compressors';
 import { type Checked, type JsonRow, type JsonValue, rowError } from '../row.js';
 import type { RowSource, SourceRecord } from '../source.js';
-import { asFileError } from './file-source.js';
+import { asFileError, hashFile } from './file-source.js';
 
 /** Rows in order. There is no access by row: a single one costs the decoding of its whole group. Groups without a wanted row are left out. */
 export function parquetFile(file: string): RowSource {
   return {
     file,
+    hash: ({ signal } = {}) => hashFile(file, signal),
     async *read({ signal, only = () => true } = {}) {
       const buffer = await readable(file, () => asyncBufferFromFile(file));
       const metadata: FileMetaData = await readable(file, () => parquetMetadataAsync(buffer));

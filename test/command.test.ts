@@ -37,6 +37,7 @@ test('the help names every command, exit code and variable', async () => {
     'export',
     'sessions',
     'usage',
+    'grader',
     'registry',
     'templates',
     'replay',

@@ -80,6 +80,23 @@ export type { Tool, ToolDefinition, ToolOutcome, ToolReply } from './episodes/to
 export { runTools } from './episodes/tools.js';
 export type { EpisodeSequence, Segment } from './episodes/transcript.js';
 export { escapeText } from './escape-text.js';
+export type { Finding, FindingLevel } from './findings.js';
+export type { BadFromGoodOptions, BadKind } from './grader-gate/bad-from-good.js';
+export { badFromGood, badKinds } from './grader-gate/bad-from-good.js';
+export type { GateDecision, GraderGate } from './grader-gate/require-gate.js';
+export { requireGate } from './grader-gate/require-gate.js';
+export type { GraderTest, TestGraderOptions } from './grader-gate/test-grader.js';
+export { testGrader } from './grader-gate/test-grader.js';
+export type {
+  ComponentWorth,
+  Confusion,
+  GateCase,
+  GateGrade,
+  GateOutcome,
+  GateResult,
+  GraderSpeed,
+  WrongCase,
+} from './grader-gate/words.js';
 export type { AnswerMarker, FinalAnswer } from './graders/answers/final-answer.js';
 export { finalAnswer } from './graders/answers/final-answer.js';
 export type { NumberOptions, Tolerance } from './graders/answers/rational.js';

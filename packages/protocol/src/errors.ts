@@ -242,6 +242,12 @@ export const errorCatalogue = {
     doc: 'Too many samples could not be graded; the run was stopped.',
     remedy: 'mend the grader; the first failure is the cause of this error',
   },
+  grader_gate_failed: {
+    status: 500,
+    retryable: false,
+    doc: 'The grader of a run has failed its gate, or has changed since it passed; the run did not begin.',
+    remedy: 'mend the grader and run `loopwright grader test` again, or override with a reason, which is recorded',
+  },
   grader_timeout: {
     status: 504,
     retryable: false,

@@ -5,6 +5,7 @@ import type { RlLossName } from '../datums/rl-datum.js';
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment.js';
 import type { EpisodeGroup, RunEpisodesOptions } from '../episodes/run-episodes.js';
+import { type GateDecision, type GraderGate, requireGate } from '../grader-gate/require-gate.js';
 import { centerRewards } from '../statistics/advantages.js';
 import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
@@ -61,6 +62,11 @@ export interface CommonGrpoOptions {
   readonly maxGraderErrorShare?: number;
   /** What becomes of those: left out (the default), or trained with a floor reward. Either way they are counted and reported. */
   readonly onGraderError?: OnGraderError;
+  /**
+   * What `testGrader` (or `readGate`) says of the grader. One that failed refuses the run, unless it comes with a reason: that is
+   * in the warnings of the first step, and in the result.
+   */
+  readonly graderGate?: GraderGate;
   /** Of problems and samples; default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
@@ -131,6 +137,8 @@ export interface GrpoResult {
   /** Of each step, in order. */
   readonly metrics: readonly Metrics[];
   readonly skippedSteps: number;
+  /** How the gate let the run begin; absent where none was asked. */
+  readonly graderGate?: GateDecision;
 }
 
 /** Options with every default filled in, checked. */
@@ -152,6 +160,7 @@ export function resolve({
   reference,
   maxGraderErrorShare = 0.2,
   onGraderError = 'exclude',
+  graderGate,
   seed = 0,
   now = () => performance.now(),
   training,
@@ -182,7 +191,9 @@ export function resolve({
       got: '`loss`',
     });
   }
+  const gate = graderGate === undefined ? undefined : requireGate(graderGate);
   return {
+    gate,
     ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
     ...{ loss, lossConfig, advantages, maxGraderErrorShare, onGraderError, seed, now, reference },
     ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },

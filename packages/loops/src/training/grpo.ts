@@ -10,6 +10,7 @@ import type { RlLossName } from '../datums/rl-datum.js';
 import type { Problem } from '../environments/environment.js';
 import type { EpisodeProblem } from '../episodes/environment.js';
 import { checkLimits } from '../episodes/run-episodes.js';
+import type { GateDecision } from '../grader-gate/require-gate.js';
 import { klLoss } from '../losses/kl-loss.js';
 import { createRandom } from '../random.js';
 import { answerTask } from './answer-task.js';
@@ -41,7 +42,7 @@ import { withScope } from './scope.js';
  * After an error or an abort the training client is as it was after its last completed call; save it if you want to go on.
  * A gradient may be pending: `optimStep` would apply it, `loadState` drops it.
  *
- * @throws at once: `invalid_argument`; later: `cancelled`, `grader_failed`, and what the client throws
+ * @throws at once: `invalid_argument`, `grader_gate_failed`; later: `cancelled`, `grader_failed`, and what the client throws
  * @example
  * const { sampler } = await runGrpo({ training, environment: arithmetic(), steps: 30, onStep: view.onStep });
  */
@@ -100,7 +101,12 @@ function loop<P, G>(
         'groups/refilled': groups.length - run.groupsPerStep,
         ...times,
       };
-      const facts = { step, totalSteps: run.steps, groups, warnings: task.warnings(groups) };
+      const facts = {
+        step,
+        totalSteps: run.steps,
+        groups,
+        warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
+      };
       if (data.length === 0) {
         skippedSteps += 1;
         const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };
@@ -138,8 +144,13 @@ function loop<P, G>(
       allMetrics.push(metrics);
       await options.onStep?.({ type: 'step-end', ...facts, metrics });
     }
-    return { sampler, metrics: allMetrics, skippedSteps };
+    return { sampler, metrics: allMetrics, skippedSteps, ...(run.gate === undefined ? {} : { graderGate: run.gate }) };
   });
+}
+
+function gateWarnings(gate: GateDecision | undefined): string[] {
+  if (gate?.outcome !== 'overridden') return [];
+  return [`the gate of the grader failed (${gate.findings.join(', ')}) and was overridden: ${gate.reason}`];
 }
 
 /** Milliseconds since the last call. */

@@ -46,3 +46,22 @@ export function wiresArgument(text: string): WireName[] {
     return wire;
   });
 }
+
+/** A time in seconds, such as `0.5`. */
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (/^\d+(\.\d+)?$/.test(text) && value > 0 && value <= 86_400) return value;
+  throw new InvalidArgumentError('Expected seconds above 0, at most 86400.');
+}
+
+/** Names with commas between them; of `known` alone, where that is given. */
+export function listOf<T extends string>(known?: readonly T[]): (text: string) => T[] {
+  return (text) =>
+    text.split(',').map((part) => {
+      const name = part.trim();
+      if (known === undefined ? name !== '' : known.includes(name as T)) return name as T; // true: it is among them, or any will do
+      throw new InvalidArgumentError(
+        known === undefined ? 'Expected names.' : `Expected names among ${known.join(',')}.`,
+      );
+    });
+}

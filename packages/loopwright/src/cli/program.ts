@@ -11,6 +11,7 @@ import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
 import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exportFormats } from './export/settings.js';
+import { addGrader } from './grader/commands.js';
 import { addRegistry } from './registry/commands.js';
 import { withJson, withServer } from './shared-options.js';
 import { addTemplates } from './templates/commands.js';
@@ -200,6 +201,7 @@ function buildProgram(context: CommandContext): Command {
     )
     .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
 
+  addGrader(program, context);
   addRegistry(program, context);
   addTemplates(program, context);
 

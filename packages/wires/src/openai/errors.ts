@@ -54,6 +54,7 @@ const spellings = {
   connection_lost: fault,
   operation_failed: fault,
   grader_failed: fault,
+  grader_gate_failed: fault,
   rollouts_failed: fault,
   grader_timeout: fault,
   sandbox_failed: fault,

@@ -68,6 +68,7 @@ const exceptions = {
   connection_lost: fault,
   operation_failed: invalid,
   grader_failed: fault,
+  grader_gate_failed: fault,
   rollouts_failed: fault,
   grader_timeout: fault,
   sandbox_failed: fault,

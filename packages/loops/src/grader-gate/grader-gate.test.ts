@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import type { Environment, Grade, Problem } from '../environments/environment.js';
+import type { EpisodeEnvironment } from '../episodes/environment.js';
+import { exactMatch } from '../graders/exact.js';
+import { createGrader } from '../graders/grader.js';
+import { numericAnswer } from '../graders/numeric.js';
+import { regexMatch } from '../graders/regex.js';
+import type { Task, TaskSettings } from '../tasks/task.js';
+import { badFromGood } from './bad-from-good.js';
+import { type TestGraderOptions, testGrader } from './test-grader.js';
+
+const problems = Array.from({ length: 12 }, (_, i): Problem => {
+  const [a, b] = [7 * i + 12, 3 * i + 5];
+  return { id: `${a}+${b}`, question: `${a}+${b}=`, answer: String(a + b) };
+});
+
+/** Ten good and a hundred bad completions that stand for people's. */
+const cases = problems.flatMap((problem) => {
+  const good = { problem, label: 'good' as const, completion: `It is #### ${problem.answer}` };
+  return [good, ...badFromGood(good)];
+});
+
+type Grading = Environment['grade'];
+
+const right: Grading = createGrader({ components: [numericAnswer()] });
+
+function taskWith(grade: Grading, extra: Partial<Task> = {}): Task {
+  return {
+    name: 'sums',
+    environment: { name: 'sums', draw: (random) => random.pick(problems), grade },
+    cases,
+    ...extra,
+  };
+}
+
+async function findingsOf(task: Task, options: TestGraderOptions = {}): Promise<string[]> {
+  const { result } = await testGrader(task, options);
+  return result.findings.map(({ name, level }) => `${level} ${name}`);
+}
+
+const given = (text: string): Grade => ({ status: 'ok', reward: /#### (-?\d+)$/.test(text) ? 1 : 0 });
+
+describe('the grader gate', () => {
+  it('passes a grader that tells good from bad, without a word', async () => {
+    const { result, outcomes } = await testGrader(taskWith(right));
+    expect(result).toMatchObject({ outcome: 'pass', findings: [], wrong: [], cases: { labelled: cases.length } });
+    expect(result.confusion).toMatchObject({ goodAccepted: 12, goodRejected: 0, badAccepted: 0, failed: 0 });
+    expect(outcomes.every(({ isRight, isStable }) => isRight && isStable)).toBe(true);
+  });
+
+  // A fault, and what makes it show.
+  const faults: Readonly<Record<string, [Grading, TestGraderOptions?, TaskSettings?, string?]>> = {
+    'grader/accepts-bad': [({ text }) => given(text)],
+    'grader/rejects-good': [
+      (answer) => (Number(answer.problem.answer) > 60 ? right(answer) : { status: 'ok', reward: 0 }),
+    ],
+    'grader/constant': [() => ({ status: 'ok', reward: 0.5 })],
+    'grader/fails': [
+      (answer) => {
+        if (answer.text === '') throw new Error('no text');
+        return right(answer);
+      },
+    ],
+    'grader/timeout': [
+      (answer) => (answer.text === '' ? new Promise<never>(() => undefined) : right(answer)),
+      { timeoutMs: 40 },
+    ],
+    'grader/not-deterministic': [jittered()],
+    'grader/form-outweighs-correctness': [
+      createGrader({
+        components: [numericAnswer(), regexMatch({ name: 'marked', pattern: '#### -?[0-9]', weight: 2 })],
+      }),
+      {},
+      { correctReward: 3 },
+    ],
+    'grader/slow': [right, { stepSeconds: 0.001, now: clock(50) }, {}, 'warn'],
+  };
+
+  function jittered(): Grading {
+    let calls = 0;
+    return async (answer) => {
+      const grade = await right(answer);
+      calls += 1;
+      return 'reward' in grade && grade.reward === 1 ? { ...grade, reward: 1 + (calls % 7) / 10 } : grade;
+    };
+  }
+
+  function clock(stepMs: number): () => number {
+    let now = 0;
+    return () => {
+      now += stepMs;
+      return now;
+    };
+  }
+
+  it.each(Object.entries(faults))('raises %s for its own fault, and nothing else', async (name, fault) => {
+    const [grade, options = {}, settings = {}, level = 'stop'] = fault;
+    expect(await findingsOf(taskWith(grade, { settings }), options)).toEqual([`${level} ${name}`]);
+    const { result } = await testGrader(taskWith(grade, { settings }), options);
+    expect(result.outcome).toBe(level === 'stop' ? 'fail' : 'pass');
+    for (const { seen, remedy } of result.findings) expect(seen !== '' && remedy !== '').toBe(true);
+  });
+
+  it('says so where nobody labelled anything, and stops where there are no cases', async () => {
+    expect(await findingsOf(taskWith(right, { cases: [] }))).toEqual(['warn grader/few-cases']);
+    expect(await findingsOf(taskWith(right, { cases: [] }), { make: false })).toEqual(['stop grader/no-cases']);
+  });
+
+  it('finds that form outweighs correctness in a grader without components', async () => {
+    const grade: Grading = ({ text, problem }) => {
+      const number = /#### (-?[\d.,]+)$/.exec(text)?.[1];
+      return { status: 'ok', reward: number === undefined ? 0 : number === problem.answer ? 1 : 0.6 };
+    };
+    expect(await findingsOf(taskWith(grade))).toEqual(['stop grader/form-outweighs-correctness']);
+  });
+
+  it('takes the names of what is about correctness, where scores of few cases mislead', async () => {
+    const grade = createGrader({ components: [numericAnswer({ weight: 1 }), exactMatch({ weight: 0 })] });
+    const { result } = await testGrader(taskWith(grade), { correctness: ['exact'] });
+    expect(result.components).toMatchObject([
+      { name: 'numeric', role: 'form' },
+      { name: 'exact', role: 'correctness', worth: 0 },
+    ]);
+  });
+
+  it('tells speed, and how many calls at once keep it under a tenth of a step', async () => {
+    // Every look at the clock is 10 ms later: a call alone takes 10 ms, the rest together 10 ms.
+    const { result } = await testGrader(taskWith(right, { settings: { groupSize: 10, groupsPerStep: 100 } }), {
+      now: clock(10),
+      stepSeconds: 9,
+      repeats: 2,
+    });
+    const { speed } = result;
+    expect(speed.alone).toEqual({ calls: 40, p50Ms: 10, p95Ms: 10, meanMs: 10 });
+    expect(speed.callsPerStep).toBe(1000);
+    expect(speed.secondsAdded.alone).toBeCloseTo(10);
+    expect(speed.together).toMatchObject({ concurrency: 16, calls: 2 * cases.length - 40 });
+    // 10 s alone; a ninth of 9 s is 1 s.
+    expect(speed.parallelism).toEqual({ stepSeconds: 9, needed: 10 });
+  });
+
+  it('replays labelled episodes, tool calls and all', async () => {
+    const environment: EpisodeEnvironment<Problem> = {
+      name: 'search',
+      draw: (random) => random.pick(problems),
+      begin: ({ question, answer }) => ({
+        messages: [{ role: 'user', content: question }],
+        respond({ text, toolCalls }) {
+          if (toolCalls.length > 0) return { messages: [{ role: 'tool', content: '1' }], reward: 0.1 };
+          return { grade: { status: 'ok', reward: text === answer ? 1 : 0 } };
+        },
+      }),
+    };
+    const call = { text: '', toolCalls: [{ name: 'search', arguments: { q: 'x' } }] };
+    const problem = problems[0]!;
+    const { result, outcomes } = await testGrader({
+      name: 'search',
+      environment,
+      cases: [
+        { problem, label: 'good', completion: [call, { text: problem.answer }] },
+        { problem, label: 'bad', completion: [call], kind: 'stops at the call' },
+      ],
+    });
+    expect(outcomes[0]?.grade).toEqual({ status: 'ok', reward: 1.1 });
+    expect(outcomes[1]?.grade).toEqual({ status: 'unfinished' });
+    expect(result.wrong).toEqual([]);
+    expect(result.confusion.badRejected).toBeGreaterThan(5);
+  });
+
+  it('keeps no completion in its result, and ends with the signal', async () => {
+    const { result } = await testGrader(taskWith(({ text }) => given(text)));
+    expect(JSON.stringify(result)).not.toContain('It is');
+    const signal = AbortSignal.abort(new Error('enough'));
+    await expect(testGrader(taskWith(right), { signal })).rejects.toMatchObject({ code: 'cancelled' });
+  });
+});

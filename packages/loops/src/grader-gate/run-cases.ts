@@ -1,0 +1,88 @@
+/** Grading all cases several times: alone, to tell how long a call takes, then together, as a loop does it. */
+import type { Environment, Problem } from '../environments/environment.js';
+import type { EpisodeEnvironment } from '../episodes/environment.js';
+import { type Scope, withScope } from '../training/scope.js';
+import { gradeCase } from './grade-case.js';
+import type { GateCase, GateGrade, GateOutcome } from './words.js';
+
+export interface RunCasesOptions<P extends Problem> {
+  readonly environment: Environment<P> | EpisodeEnvironment<P>;
+  readonly cases: readonly GateCase<P>[];
+  readonly repeats: number;
+  readonly concurrency: number;
+  readonly timeoutMs: number;
+  readonly correctReward: number;
+  readonly now: () => number;
+  readonly onGraded?: ((done: number, of: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface CasesRun<P extends Problem> {
+  readonly outcomes: readonly GateOutcome<P>[];
+  /** Milliseconds of each call that ran alone. */
+  readonly aloneMs: readonly number[];
+  readonly together: { readonly calls: number; readonly ms: number };
+}
+
+/** Calls alone at most: enough for a 95 % point, and slow graders are not waited for all their time. */
+const alone = 40;
+
+/** @throws `cancelled` */
+export function runCases<P extends Problem>(run: RunCasesOptions<P>): Promise<CasesRun<P>> {
+  return withScope(run.signal, (scope) => runWithin(scope, run));
+}
+
+async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P>): Promise<CasesRun<P>> {
+  const { environment, cases, repeats, concurrency, timeoutMs, correctReward, now } = run;
+  const grades: GateGrade[][] = cases.map(() => []);
+  const of = cases.length * repeats;
+  let done = 0;
+  const gradeOne = async (i: number): Promise<void> => {
+    // A signal of its own for each: dozens of listeners on one make Node warn of a leak.
+    grades[i]!.push(await scope.orAborted((signal) => gradeCase(environment, cases[i]!, { timeoutMs, signal })));
+    done += 1;
+    run.onGraded?.(done, of);
+  };
+  // Spread over the cases, since those of a kind stand together.
+  const stride = Math.max(1, Math.floor(cases.length / alone));
+  const first = new Set(cases.map((_, i) => i).filter((i) => i % stride === 0 && i / stride < alone));
+  const aloneMs: number[] = [];
+  for (const i of first) {
+    const start = now();
+    await gradeOne(i);
+    aloneMs.push(now() - start);
+  }
+  const rest = Array.from({ length: repeats }, (_, repeat) =>
+    cases.flatMap((_, i) => (repeat === 0 && first.has(i) ? [] : [i])),
+  ).flat();
+  const start = now();
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < rest.length; at = next++) await gradeOne(rest[at]!);
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, rest.length) }, worker));
+  const together = { calls: rest.length, ms: now() - start };
+  const outcomes = cases.map((each, i): GateOutcome<P> => {
+    const grade = grades[i]![0]!; // every case was graded at least once
+    const accepted = acceptedBy(grade, correctReward);
+    const isRight = accepted === (each.label === 'good');
+    const isStable = new Set(grades[i]!.map(signature)).size === 1;
+    return { case: each, grade, accepted, isRight, isStable };
+  });
+  return { outcomes, aloneMs, together };
+}
+
+function acceptedBy(grade: GateGrade, correctReward: number): boolean | undefined {
+  if ('reward' in grade) return grade.reward >= correctReward;
+  return grade.status === 'unfinished' ? false : undefined;
+}
+
+/** All that a repeat must come to again. */
+function signature(grade: GateGrade): string {
+  const parts = grade.status === 'unfinished' ? [] : (grade.components ?? []);
+  return JSON.stringify([
+    grade.status,
+    'reward' in grade ? grade.reward : null,
+    parts.map((part) => [part.name, part.status, 'score' in part ? part.score : null]),
+  ]);
+}

@@ -1,0 +1,65 @@
+/** `loopwright grader test` from outside: what it shows, its file and its exit code. */
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { checkGate } from 'loopwright';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from './support/command.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let parent: string;
+let home: string;
+
+beforeAll(async () => {
+  // Below the repository, where the packages are found as if they had been installed.
+  await mkdir(join(root, 'tmp'), { recursive: true });
+  parent = await mkdtemp(join(root, 'tmp', 'grader-test-'));
+  home = join(parent, 'home');
+});
+
+afterAll(() => rm(parent, { recursive: true, force: true }));
+
+test('the task that new writes, in TypeScript, passes, and a run may begin', async () => {
+  await runCommand(['new', 'mine'], { home, cwd: parent });
+  const { code, stdout, stderr } = await runCommand(['grader', 'test', 'mine'], { home, cwd: parent });
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/good {2}30 {15}0\n/);
+  expect(stdout).toMatch(/\nThe grader of mine passes\. Written to mine\/grader-gate\.json\.\n$/);
+  expect(await checkGate({ file: join(parent, 'mine', 'grader-gate.json') })).toMatchObject({ outcome: 'passed' });
+});
+
+test('a grader that takes wrong answers for right fails, with the wrong ones shown safely', async () => {
+  const folder = join(parent, 'loose');
+  await cp(join(parent, 'mine'), folder, { recursive: true });
+  // Finds the answer anywhere, as a pattern would.
+  const loose = `export const grade = (text, expected) => ({ status: 'ok', reward: text.includes(String(expected)) ? 1 : 0 });\n`;
+  await writeFile(join(folder, 'grader.ts'), loose);
+  const task = await readFile(join(folder, 'task.ts'), 'utf8');
+  const problem = `{ id: '\\u001b[2J', question: '3-1=', answer: '2', expected: 2 }`;
+  const cases = `cases: [{ problem: ${problem}, label: 'bad', completion: '\\u001b[2Jnot 2', kind: 'negated' }, { problem: ${problem}, label: 'good', completion: '2' }],`;
+  await writeFile(join(folder, 'task.ts'), task.replace('environment,\n', `environment, ${cases}\n`));
+  const { code, stdout } = await runCommand(['grader', 'test', join(folder, 'task.ts')], { home, cwd: parent });
+  expect(code).toBe(1);
+  expect(stdout).toContain('stop  grader/accepts-bad');
+  expect(stdout).toContain('bad (negated), \\x1b[2J: reward 1 for “\\x1b[2Jnot 2”');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+  expect(stdout).not.toMatch(/\u001b/);
+  await expect(checkGate({ file: join(folder, 'grader-gate.json') })).rejects.toMatchObject({
+    code: 'grader_gate_failed',
+  });
+  const json = await runCommand(['grader', 'test', folder, '--json', '--labelled-only'], { home, cwd: parent });
+  expect(json.code).toBe(1);
+  expect(json.events.at(-1)).toMatchObject({
+    type: 'grader-test',
+    outcome: 'fail',
+    confusion: { goodAccepted: 1, badAccepted: 1 },
+  });
+});
+
+test('a task that is not there, and a kind that is none, are refused', async () => {
+  const none = await runCommand(['grader', 'test', 'nowhere'], { home, cwd: parent });
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('error not_found: task') });
+  const kind = await runCommand(['grader', 'test', 'mine', '--without', 'words'], { home, cwd: parent });
+  expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('Expected names among empty,truncated') });
+});

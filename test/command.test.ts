@@ -38,6 +38,7 @@ test('the help names every command, exit code and variable', async () => {
     'sessions',
     'usage',
     'grader',
+    'runs',
     'registry',
     'templates',
     'replay',

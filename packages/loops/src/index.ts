@@ -9,6 +9,8 @@ export type { DataHash } from './data/data-hash.js';
 export type { Dataset, DatasetOptions, Reading, ReadOptions } from './data/dataset.js';
 export { datasetOf } from './data/dataset.js';
 export type { DetectedFormat } from './data/detect-format.js';
+export type { DataDigest } from './data/digest.js';
+export { dataDigest } from './data/digest.js';
 export type { JsonlOptions } from './data/jsonl-source.js';
 export { jsonlSource, textSource } from './data/jsonl-source.js';
 export type { Leak, LeakReport } from './data/leaks.js';

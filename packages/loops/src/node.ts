@@ -1,4 +1,4 @@
-/** For programs on Node: data sets of files, metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine, fixture databases. */
+/** For programs on Node: data sets of files, run folders, metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine, fixture databases. */
 export type { OpenDatasetOptions } from './data/files/open-dataset.js';
 export { openDataset } from './data/files/open-dataset.js';
 export { readPassRates } from './data/files/pass-rates.js';
@@ -13,6 +13,21 @@ export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
 export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';
 export { createTerminalView } from './reporting/terminal-view.js';
+export type { ConfigChange } from './runs/compare-configs.js';
+export type { MetricDifference, RunComparison } from './runs/compare-runs.js';
+export { compareRuns, seriesOf } from './runs/compare-runs.js';
+export type { OpenRunOptions } from './runs/open-run.js';
+export { openRun, withRun } from './runs/open-run.js';
+export type { PriceTable } from './runs/prices.js';
+export { costOf, readPrices } from './runs/prices.js';
+export type { FoundRuns, StoredRun } from './runs/read-run.js';
+export { findRuns, readRun, readSamples } from './runs/read-run.js';
+export type { KeptSamples, LoopStep, Run } from './runs/run.js';
+export { collectVersions, sourceOf } from './runs/run-facts.js';
+export type { RunRecord, RunStatus, RunUsage } from './runs/run-record.js';
+export type { RunSample, SampledRollouts } from './runs/run-samples.js';
+export type { AskUsage, UsedTokens } from './runs/run-usage.js';
 export { createJavaScriptSandbox } from './sandbox/javascript-sandbox.js';
 export type { ProcessSandboxOptions } from './sandbox/process-sandbox.js';
 export { createPythonSandbox } from './sandbox/python-sandbox.js';
+export type { TrackedEnd, TrackedRun, TrackedStep, Tracker, TrackerPlace, TrackerReport } from './tracking/tracker.js';

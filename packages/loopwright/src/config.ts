@@ -17,6 +17,8 @@ export interface Settings {
   readonly modelFolders: readonly string[];
   /** The model hub, by the variables that its other tools read. */
   readonly hub: HubSettings;
+  /** LOOPWRIGHT_REPEAT_OF: the run that this program repeats; set by `loopwright runs repeat`. */
+  readonly repeatOf: string | undefined;
   /** LOOPWRIGHT_DEBUG: print stacks of errors. */
   readonly debug: boolean;
 }
@@ -38,6 +40,7 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     device: read('LOOPWRIGHT_DEVICE'),
     modelFolders: (folders ?? [join(home, 'models')]).map((folder) => resolve(folder)),
     hub: readHubSettings(read),
+    repeatOf: read('LOOPWRIGHT_REPEAT_OF'),
     debug: read('LOOPWRIGHT_DEBUG') !== undefined && read('LOOPWRIGHT_DEBUG') !== '0',
   };
 }

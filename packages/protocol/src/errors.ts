@@ -206,6 +206,12 @@ export const errorCatalogue = {
     doc: 'Another server works on that data directory.',
     remedy: 'stop the other server, or name another data directory',
   },
+  run_in_use: {
+    status: 409,
+    retryable: false,
+    doc: 'Another program writes to that run folder.',
+    remedy: 'wait for it to end, or name another folder',
+  },
   unsupported_host: {
     status: 500,
     retryable: false,

@@ -1,5 +1,6 @@
-/** Metrics of a run as JSON lines: one per step, numbers only. */
-import { type FileHandle, open } from 'node:fs/promises';
+/** Metrics as JSON lines in a file of one's own: one per step, numbers only. */
+import { JsonlFile } from '../runs/jsonl-file.js';
+import { metricsLine } from '../tracking/metrics-line.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 
 /** What both loops report of a step. */
@@ -17,7 +18,7 @@ export interface MetricsLog extends AsyncDisposable {
 }
 
 /**
- * Opens `path` for appending; lines that are there stay.
+ * Opens `path` for appending; whole lines that are there stay.
  *
  * @param now milliseconds since 1970, written as `time` in ISO form; default the system's clock
  */
@@ -25,20 +26,10 @@ export async function openMetricsLog(
   path: string,
   { now = Date.now }: { readonly now?: () => number } = {},
 ): Promise<MetricsLog> {
-  const file = await open(path, 'a');
-  let closed = false;
-  const close = async (): Promise<void> => {
-    if (closed) return;
-    closed = true;
-    await file.close();
-  };
+  const file = await JsonlFile.open(path);
   return {
-    onStep: (step) => appendStep(file, step, now()),
-    close,
-    [Symbol.asyncDispose]: close,
+    onStep: ({ step, type, metrics }) => file.append([metricsLine({ step, type, metrics, atMs: now() })]),
+    close: () => file.close(),
+    [Symbol.asyncDispose]: () => file.close(),
   };
-}
-
-async function appendStep(file: FileHandle, { step, type, metrics }: ReportedStep, time: number): Promise<void> {
-  await file.appendFile(`${JSON.stringify({ step, type, time: new Date(time).toISOString(), ...metrics })}\n`);
 }

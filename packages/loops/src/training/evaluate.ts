@@ -3,6 +3,7 @@ import type { Tokenizer } from '@loopwright/text';
 import { type Environment, isFailure, type Problem } from '../environments/environment.js';
 import { type Interval, wilsonInterval } from '../statistics/intervals.js';
 import type { Sampler } from './clients.js';
+import { finite, type Metrics } from './grpo-metrics.js';
 import { numberWithin, wholeNumber } from './options.js';
 import { gradeGroups, type Rollout, sampleGroups } from './rollouts.js';
 import { withScope } from './scope.js';
@@ -73,5 +74,25 @@ export async function evaluate<P extends Problem>(
       graderErrors,
       answers,
     };
+  });
+}
+
+/** An evaluation as numbers of a step: `validation/accuracy` (correct / n), its interval `validation/low` and `validation/high`, and counts. */
+export function validationMetrics({
+  accuracy,
+  interval,
+  n,
+  correct,
+  unparsed,
+  graderErrors,
+}: Omit<Evaluation<Problem>, 'answers'>): Metrics {
+  return finite({
+    'validation/accuracy': accuracy,
+    'validation/low': interval.low,
+    'validation/high': interval.high,
+    'validation/n': n,
+    'validation/correct': correct,
+    'validation/unparsed': unparsed,
+    'validation/grader_errors': graderErrors,
   });
 }

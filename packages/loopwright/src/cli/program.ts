@@ -13,6 +13,7 @@ import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exportFormats } from './export/settings.js';
 import { addGrader } from './grader/commands.js';
 import { addRegistry } from './registry/commands.js';
+import { addRuns } from './runs/commands.js';
 import { withJson, withServer } from './shared-options.js';
 import { addTemplates } from './templates/commands.js';
 import { ownVersion } from './version.js';
@@ -202,6 +203,7 @@ function buildProgram(context: CommandContext): Command {
     .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
 
   addGrader(program, context);
+  addRuns(program, context);
   addRegistry(program, context);
   addTemplates(program, context);
 

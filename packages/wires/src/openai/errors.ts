@@ -49,6 +49,7 @@ const spellings = {
   disk_full: capacity,
   port_in_use: fault,
   data_dir_in_use: fault,
+  run_in_use: fault,
   unsupported_host: fault,
   timeout: fault,
   connection_lost: fault,

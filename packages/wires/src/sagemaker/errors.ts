@@ -63,6 +63,7 @@ const exceptions = {
   disk_full: noSpace,
   port_in_use: fault,
   data_dir_in_use: fault,
+  run_in_use: fault,
   unsupported_host: fault,
   timeout: fault,
   connection_lost: fault,

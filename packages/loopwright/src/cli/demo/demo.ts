@@ -1,4 +1,5 @@
 /** `loopwright demo`: GRPO on the bundled model, from the first sample to an adapter on disk. */
+import { join } from 'node:path';
 import type { TrainingClient } from '@loopwright/client';
 import {
   type ArithmeticEnvironment,
@@ -11,10 +12,11 @@ import {
   runGrpo,
   type Sampler,
 } from '@loopwright/loops';
-import { createTerminalView } from '@loopwright/loops/node';
+import { createTerminalView, type Run } from '@loopwright/loops/node';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { connect, type ServiceConnection } from '../../connect.js';
+import { openRun } from '../../runs.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -33,7 +35,7 @@ export interface DemoOptions {
 
 type ArithmeticEvaluation = Evaluation<ArithmeticProblem>;
 
-export async function demo(options: DemoOptions, { console, exitWith }: CommandContext): Promise<void> {
+export async function demo(options: DemoOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const clock = phaseClock();
   using interrupt = listenForInterrupt({
     onInterrupt: () =>
@@ -42,12 +44,22 @@ export async function demo(options: DemoOptions, { console, exitWith }: CommandC
   console.line(`${console.paint.bold('Loopwright demo')}: ${demoSettings.model} learns arithmetic from rewards alone.`);
   await using service = await connect();
   const training = await startTraining(service, options);
-  const run: DemoRun = { ...options, console, service, training, clock, signal: interrupt.signal };
+  await using record = await openRun({
+    folder: join(settings.home, 'runs', 'demo'),
+    config: { ...demoSettings, ...options },
+    seeds: { seed: options.seed },
+    usage: () => service.usage(),
+  });
+  const run: DemoRun = { ...options, console, service, training, clock, record, signal: interrupt.signal };
   clock.end('start');
   try {
     await trainAndReport(run);
   } catch (error) {
-    if (!interrupt.signal.aborted) throw error;
+    if (!interrupt.signal.aborted) {
+      await record.finish('failed', error);
+      throw error;
+    }
+    await record.finish('interrupted');
     await saveInterrupted(run);
     exitWith(exitCodes.interrupted);
   }
@@ -65,11 +77,13 @@ interface DemoRun extends DemoOptions {
   readonly service: ServiceConnection;
   readonly training: TrainingClient;
   readonly clock: PhaseClock;
+  /** The run folder. */
+  readonly record: Run;
   readonly signal: AbortSignal;
 }
 
 async function trainAndReport(run: DemoRun): Promise<void> {
-  const { console, service, training, clock, signal, steps, seed, heldOut } = run;
+  const { console, service, training, clock, record, signal, steps, seed, heldOut } = run;
   const environment = arithmetic();
   const tokenizer = await training.getTokenizer();
   const problems = environment.problems({ split: 'held-out', count: heldOut, seed });
@@ -81,6 +95,7 @@ async function trainAndReport(run: DemoRun): Promise<void> {
   const before = await judge(await training.saveWeightsAndGetSamplingClient());
   clock.end('evaluation');
   console.event(evaluationEvent('before', before));
+  await record.validation(0, before);
   console.line(`Held-out problems, before training: ${console.paint.bold(accuracyText(before))}`);
   showAnswers('What it writes before', before, console);
 
@@ -94,10 +109,12 @@ async function trainAndReport(run: DemoRun): Promise<void> {
   const after = await judge(training.createSamplingClient(adapter.modelPackageArn));
   clock.end('evaluation');
   console.event(evaluationEvent('after', after));
+  await record.validation(steps, after);
   showAnswers('What it writes after', after, console, before);
   const directory = await service.versionDirectory(adapter.modelPackageArn);
+  await record.finish();
   await training.close();
-  reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed });
+  reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed, runFolder: record.folder });
 }
 
 interface LearnOptions extends DemoRun {
@@ -116,6 +133,7 @@ async function learn({
   seed,
   signal,
   clock,
+  record,
 }: LearnOptions) {
   const { groupsPerStep, samplesPerGroup, maxTokens, learningRate, klEverySteps } = demoSettings;
   console.line();
@@ -127,7 +145,8 @@ async function learn({
     ...{ training, environment, tokenizer, steps, seed, signal },
     ...{ groupsPerStep, samplesPerGroup, maxTokens, learningRate },
     reference: { scorer: reference, everySteps: klEverySteps },
-    onStep: (step) => {
+    onStep: async (step) => {
+      await record.onStep(step);
       console.event({ type: step.type, step: step.step, totalSteps: step.totalSteps, metrics: step.metrics });
       if (!console.json) view.onStep(step);
       clock.add(step.metrics);
@@ -175,9 +194,11 @@ interface EndOfDemo {
   readonly adapter: { readonly modelPackageArn: string };
   readonly state: { readonly modelPackageArn: string };
   readonly seed: number;
+  readonly runFolder: string;
 }
 
-function reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed }: EndOfDemo): void {
+function reportEnd(end: EndOfDemo): void {
+  const { console, before, after, metrics, clock, directory, adapter, state, seed, runFolder } = end;
   const seconds = clock.seconds();
   const sampledTokens = metrics.reduce((sum, step) => sum + (step['tokens/sampled'] ?? 0), 0);
   console.event({
@@ -188,6 +209,7 @@ function reportEnd({ console, before, after, metrics, clock, directory, adapter,
     seconds,
     adapter: { ...adapter, ...(directory === undefined ? {} : { directory }) },
     state,
+    run: runFolder,
   });
   console.line();
   console.table([
@@ -201,6 +223,7 @@ function reportEnd({ console, before, after, metrics, clock, directory, adapter,
         .join(', '),
     ],
     ['adapter', directory ?? 'with the server'],
+    ['run', runFolder],
     ['arn', adapter.modelPackageArn],
     ['go on', goOn(state.modelPackageArn, seed)],
     ['next', 'loopwright new my-task: a task of your own'],

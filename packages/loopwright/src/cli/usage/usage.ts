@@ -1,10 +1,10 @@
 /** `loopwright usage`: what a server's sessions used, and what that comes to by a table of prices. */
 import type { UsageLine } from '@loopwright/client';
+import { costOf, readPrices } from '@loopwright/loops/node';
 import type { UsageGrouping } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
 import { formatTable, timeText } from '../text.js';
-import { costOf, readPrices } from './prices.js';
 
 export interface UsageOptions extends ServerAddress {
   readonly by: UsageGrouping;

@@ -1,7 +1,7 @@
 /** A table of prices, and what usage comes to by it. */
 import { readFile } from 'node:fs/promises';
 import { complaint, splitPinned, type TokenUsage } from '@loopwright/protocol';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const price = z.number().min(0);
 const priceTable = z.strictObject({
@@ -17,8 +17,6 @@ const example =
 
 /** @throws `invalid_argument` for a file that can't be read or is no table, naming the entry */
 export async function readPrices(path: string): Promise<PriceTable> {
-  const refuse = (field: string, got: string, cause: unknown) =>
-    complaint({ field, expected: example, got, remedy: 'mend the file that --prices names', cause });
   let json: unknown;
   try {
     json = JSON.parse(await readFile(path, 'utf8'));
@@ -29,10 +27,19 @@ export async function readPrices(path: string): Promise<PriceTable> {
       cause,
     );
   }
-  const { data, error } = priceTable.safeParse(json);
+  return checkPrices(json);
+}
+
+/** @throws `invalid_argument` for what is no table, naming the entry */
+export function checkPrices(value: unknown): PriceTable {
+  const { data, error } = priceTable.safeParse(value);
   if (data !== undefined) return data;
   const [issue] = error.issues;
   throw refuse(['prices', ...(issue?.path ?? [])].join('.'), issue?.message ?? 'another value', error);
+}
+
+function refuse(field: string, got: string, cause: unknown): Error {
+  return complaint({ field, expected: example, got, remedy: 'mend the table of prices', cause });
 }
 
 /** Undefined where the table has no price of the model. A pinned model has the price of its name, unless it has one of its own. */

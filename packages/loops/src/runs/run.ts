@@ -1,0 +1,216 @@
+/** A run that is being written. */
+import { join } from 'node:path';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
+import type { Tokenizer } from '@loopwright/text';
+import type { Problem } from '../environments/environment.js';
+import type { GuardedTracker } from '../tracking/guarded.js';
+import { lineFields } from '../tracking/metrics-line.js';
+import type { Tracker } from '../tracking/tracker.js';
+import { type Evaluation, validationMetrics } from '../training/evaluate.js';
+import type { Metrics } from '../training/grpo-metrics.js';
+import { JsonlFile } from './jsonl-file.js';
+import { type RunRecord, writeRecord } from './run-record.js';
+import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
+import { type UsageMeter, usageMetrics } from './run-usage.js';
+
+/** Which samples are kept. */
+export interface KeptSamples {
+  /** Groups of a step, from the first; default all. 0 keeps none. */
+  readonly groupsPerStep: number;
+  /** Steps between those whose samples are kept; default 1. */
+  readonly everySteps: number;
+}
+
+/** A step of any of the loops. */
+export interface LoopStep {
+  readonly type: string;
+  readonly step: number;
+  readonly metrics: Metrics;
+  readonly groups?: readonly SampledRollouts[];
+}
+
+/** @internal */
+export interface RunParts {
+  readonly folder: string;
+  readonly record: RunRecord;
+  readonly lock: AsyncDisposable;
+  /** The run can't do without it. */
+  readonly log: Tracker;
+  readonly trackers: readonly GuardedTracker[];
+  readonly meter: UsageMeter | undefined;
+  readonly keep: KeptSamples;
+  readonly tokenizer: Tokenizer | undefined;
+  readonly now: () => number;
+}
+
+export const samplesName = 'samples.jsonl';
+
+/** Writes a run folder. Get one from `openRun` or `withRun`. */
+export class Run implements AsyncDisposable {
+  readonly folder: string;
+  readonly #parts: RunParts;
+  readonly #warnings: string[] = [];
+  #record: RunRecord;
+  #samples: JsonlFile | undefined;
+  #isOpen = true;
+
+  /** @internal use `openRun` */
+  constructor(parts: RunParts) {
+    this.folder = parts.folder;
+    this.#parts = parts;
+    this.#record = parts.record;
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+
+  /** As it was last written to `run.json`. */
+  get record(): RunRecord {
+    return this.#record;
+  }
+
+  /** What went wrong without stopping the run, such as a ledger that could not be asked: one line each, without content. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /** For the loops: keeps the metrics and samples of a step. Bound, so it can be handed on. @throws write errors */
+  readonly onStep = async ({ type, step, metrics, groups = [] }: LoopStep): Promise<void> => {
+    await this.samples(step, groups);
+    await this.step(step, metrics, type);
+  };
+
+  /**
+   * Keeps the numbers of a step. Numbers that are not finite are left out, with a warning.
+   *
+   * @param step from 0; a later line of the same step and type counts
+   * @param type default `step-end`
+   * @throws `invalid_argument` for a name that the line has already (`step`, `type`, `time`); `disposed` after the end; write errors
+   */
+  async step(step: number, metrics: Metrics, type = 'step-end'): Promise<void> {
+    this.#check(step);
+    for (const name of lineFields) {
+      if (Object.hasOwn(metrics, name)) {
+        throw complaint({
+          field: `metrics.${name}`,
+          expected: 'another name',
+          got: 'one that each line has',
+          remedy: 'name it like `group/name`',
+        });
+      }
+    }
+    const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
+    const left = Object.keys(metrics).length - finite.length;
+    if (left > 0)
+      this.#warn(`step ${step}: ${left} of ${Object.keys(metrics).length} metrics were not finite and are left out`);
+    const { log, trackers, now } = this.#parts;
+    const line = { step, type, atMs: now(), metrics: { ...Object.fromEntries(finite), ...(await this.#usage()) } };
+    await log.step(line);
+    await Promise.all(trackers.map((tracker) => tracker.step(line)));
+  }
+
+  /**
+   * Keeps what was sampled at a step: ids, logprobs, text, components and rewards. Content: it is written to `samples.jsonl` and nowhere else.
+   *
+   * @throws `disposed` after the end; write errors
+   */
+  async samples(step: number, groups: readonly SampledRollouts[], type: RunSample['type'] = 'train'): Promise<void> {
+    this.#check(step);
+    const { keep, tokenizer } = this.#parts;
+    const kept = (step - 1) % keep.everySteps === 0 || type === 'validation' ? groups.slice(0, keep.groupsPerStep) : [];
+    if (kept.length === 0) return;
+    this.#samples ??= await JsonlFile.open(join(this.folder, samplesName));
+    await this.#samples.append(samplesOf(kept, { step, type, ...(tokenizer === undefined ? {} : { tokenizer }) }));
+  }
+
+  /**
+   * Keeps what `evaluate` found of problems that aren't trained on, as `validation/accuracy`, `validation/low` and `validation/high` (Wilson, 95 %),
+   * `validation/n`, `validation/correct`, `validation/unparsed`, `validation/grader_errors`; and its answers.
+   *
+   * @param step after which it was measured; 0 is before training
+   */
+  async validation(step: number, evaluation: Evaluation<Problem>): Promise<void> {
+    const groups = evaluation.answers.map(({ problem, ...rollout }) => ({ problem, rollouts: [rollout] }));
+    await this.samples(step, groups, 'validation');
+    await this.step(step, validationMetrics(evaluation), 'validation');
+  }
+
+  /**
+   * Ends the run; later calls do nothing. Without it, disposing ends it as `interrupted`.
+   *
+   * @param error of a run that failed; what isn't an error of Loopwright is kept by its class alone, for its message may hold content
+   * @throws write errors
+   */
+  async finish(status: 'done' | 'interrupted' | 'failed' = 'done', error?: unknown): Promise<RunRecord> {
+    if (!this.#isOpen) return this.#record;
+    this.#isOpen = false;
+    const { log, trackers, now, lock, meter } = this.#parts;
+    try {
+      const end = { status, endedAtMs: now() };
+      const used = await this.#attempt('usage', () => meter?.read());
+      await log.finish(end);
+      await this.#samples?.close();
+      const reports = await Promise.all(
+        trackers.map(async (tracker) => [tracker.name, { ...tracker.place, ...(await tracker.finish(end)) }] as const),
+      );
+      for (const [name, { lost, problem }] of reports) {
+        if (lost > 0 || problem !== undefined)
+          this.#warn(`${name}: ${lost} steps were not sent (${problem ?? 'no reason given'})`);
+      }
+      const { usage, ...rest } = used ?? {};
+      this.#record = {
+        ...this.#record,
+        status,
+        endedAt: new Date(end.endedAtMs).toISOString(),
+        ...(error === undefined ? {} : { error: errorOf(error) }),
+        ...(usage === undefined ? {} : { usage: [...usage] }),
+        ...rest,
+        ...(reports.length === 0 ? {} : { trackers: Object.fromEntries(reports) }),
+      };
+      await writeRecord(this.folder, this.#record);
+      return this.#record;
+    } finally {
+      await lock[Symbol.asyncDispose]();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.finish('interrupted');
+  }
+
+  async #usage(): Promise<Metrics> {
+    const used = await this.#attempt('usage', () => this.#parts.meter?.read());
+    return used === undefined ? {} : usageMetrics(used);
+  }
+
+  /** What fails here is a warning, told once. */
+  async #attempt<T>(what: string, work: () => Promise<T> | undefined): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#warn(`${what}: could not be asked for (${LoopwrightError.isInstance(error) ? error.code : nameOf(error)})`);
+      return undefined;
+    }
+  }
+
+  #warn(text: string): void {
+    if (!this.#warnings.includes(text)) this.#warnings.push(text);
+  }
+
+  #check(step: number): void {
+    if (!this.#isOpen) throw new LoopwrightError({ code: 'disposed', message: `${this.folder}: this run has ended` });
+    if (!Number.isInteger(step) || step < 0) {
+      throw complaint({ field: 'step', expected: 'a whole number from 0', got: String(step) });
+    }
+  }
+}
+
+function errorOf(error: unknown): NonNullable<RunRecord['error']> {
+  if (LoopwrightError.isInstance(error)) return { code: error.code, message: error.message };
+  return { code: 'internal', message: nameOf(error) };
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
+}

@@ -1,0 +1,64 @@
+/** Where the numbers of a run go: one interface for the run folder's own files and for other people's tools. */
+import type { JsonValue } from '../data/row.js';
+import type { Metrics } from '../training/grpo-metrics.js';
+
+/** A run, as trackers are told of it. */
+export interface TrackedRun {
+  readonly id: string;
+  readonly name: string;
+  /** The complete settings, without secrets. */
+  readonly config: JsonValue;
+  /** Facts that are no settings: versions, commit, seeds, hashes of data. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly startedAtMs: number;
+  /** The run folder. */
+  readonly folder: string;
+  /** Where the run goes on: the step after which it does, and what the tracker called it before, if it did. */
+  readonly resumed?: { readonly afterStep: number; readonly reference?: string };
+}
+
+export interface TrackedStep {
+  /** Such as `step-end`; `validation` for measurements of problems that aren't trained on. */
+  readonly type: string;
+  readonly step: number;
+  readonly atMs: number;
+  /** Numbers only, all finite. */
+  readonly metrics: Metrics;
+}
+
+/** How a run ended; see `RunRecord`. */
+export interface TrackedEnd {
+  readonly status: 'done' | 'interrupted' | 'failed';
+  readonly endedAtMs: number;
+}
+
+/** What became of what a tracker was told. */
+export interface TrackerReport {
+  /** Steps that are where they belong. */
+  readonly sent: number;
+  /** Steps that could not be sent. */
+  readonly lost: number;
+  /** Why, in one line, the first time. */
+  readonly problem?: string;
+}
+
+/** What a tracker calls a run. */
+export interface TrackerPlace {
+  /** To go on by, where the run is resumed. */
+  readonly reference?: string;
+  /** For people: a URL, or a path. */
+  readonly link?: string;
+}
+
+/**
+ * Receives a run's numbers. A tracker never stops a run: what it throws is counted as lost, and told when the run ends. It should not hold the run up
+ * either: one that waits for a network queues what it is given.
+ */
+export interface Tracker {
+  /** Of its kind, such as `mlflow`; each once in a run. */
+  readonly name: string;
+  start(run: TrackedRun): TrackerPlace | Promise<TrackerPlace>;
+  step(step: TrackedStep): void | Promise<void>;
+  /** Sends what is still waiting. */
+  finish(end: TrackedEnd): TrackerReport | Promise<TrackerReport>;
+}

@@ -1,0 +1,97 @@
+/** `loopwright runs show`: all that is known of a run. */
+import { escapeText } from '@loopwright/loops';
+import { type RunRecord, readRun, type StoredRun, seriesOf } from '@loopwright/loops/node';
+import type { Console } from '../console.js';
+import type { CommandContext } from '../context.js';
+import { formatTable, timeText } from '../text.js';
+import { durationOf, durationText, folderText, lastStep, numberText, shellText } from './text.js';
+
+export async function showCommand(folder: string, { console }: CommandContext): Promise<void> {
+  const run = await readRun(folder);
+  const { record, state, steps, damagedLines } = run;
+  console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), damagedLines, ...record });
+  for (const step of steps) console.event({ ...step, type: 'metrics', of: step.type });
+  console.line(`${console.paint.bold(escapeText(record.name))}  ${state}${reasonText(record)}`);
+  console.table(factsOf(run));
+  console.line();
+  console.line('Settings:');
+  for (const line of settingsLines(record.config)) console.line(`  ${line}`);
+  showMetrics(run, console);
+  if (damagedLines > 0) console.note(`${damagedLines} lines of the metrics could not be read.`);
+}
+
+function reasonText({ error }: RunRecord): string {
+  return error === undefined ? '' : `: ${escapeText(error.message)}`;
+}
+
+function factsOf(run: StoredRun): [string, string][] {
+  const { record } = run;
+  const { source, versions, usage = [], cost, resumed = [], trackers = {}, command } = record;
+  const packages = Object.entries(versions.packages).map(([name, version]) => `${name} ${version}`);
+  return [
+    ['folder', folderText(run)],
+    ['id', record.id],
+    ['started', timeText(Date.parse(record.startedAt))],
+    ['took', `${durationText(durationOf(run))}, ${lastStep(run)} steps`],
+    ...(record.repeatOf === undefined ? [] : [['repeats', record.repeatOf] as [string, string]]),
+    ...resumed.map(({ at, afterStep }): [string, string] => [
+      'resumed',
+      `${timeText(Date.parse(at))}, after step ${afterStep}`,
+    ]),
+    ['seeds', listed(Object.entries(record.seeds).map(([name, seed]) => `${name} ${seed}`))],
+    ...Object.entries(record.data).map(([name, { rows, sha256 }]): [string, string] => [
+      `data: ${name}`,
+      `${rows === undefined ? '' : `${rows} rows, `}sha256 ${sha256.slice(0, 16)}…`,
+    ]),
+    [
+      'commit',
+      source === null
+        ? 'not in a git repository'
+        : `${source.commit}${source.dirty ? ', with changes that are not in it' : ''}`,
+    ],
+    ['versions', listed([`node ${versions.node}`, versions.platform, ...packages])],
+    ['command', shellText(command.argv)],
+    ['in', command.cwd],
+    ...usage.map(({ baseModel, prefillTokens, sampleTokens, trainingTokens }): [string, string] => [
+      'used',
+      `${baseModel}: ${prefillTokens} tokens read, ${sampleTokens} sampled, ${trainingTokens} trained`,
+    ]),
+    ...(cost === undefined ? [] : [['cost', costText(cost)] as [string, string]]),
+    ...Object.entries(trackers).map(([name, { link, lost, sent, problem }]): [string, string] => [
+      name,
+      `${link ?? ''}  ${sent} steps${lost > 0 ? `, ${lost} not sent: ${problem ?? ''}` : ''}`,
+    ]),
+  ].map(([name = '', value = '']): [string, string] => [escapeText(name), escapeText(value)]);
+}
+
+function costText({ currency, total, unpriced }: NonNullable<RunRecord['cost']>): string {
+  return `${total.toFixed(6)} ${currency}${unpriced.length === 0 ? '' : `, without ${unpriced.join(', ')}, of which no price is known`}`;
+}
+
+function listed(parts: readonly string[]): string {
+  return parts.length === 0 ? 'none' : parts.join(', ');
+}
+
+function settingsLines(config: RunRecord['config']): string[] {
+  return JSON.stringify(config, null, 2)
+    .split('\n')
+    .map((line) => escapeText(line).replaceAll('\\\\', '\\'));
+}
+
+function showMetrics(run: StoredRun, console: Console): void {
+  const series = [...seriesOf(run)].sort(([a], [b]) => a.localeCompare(b));
+  if (series.length === 0) return;
+  const rows = series.map(([name, values]) => {
+    const numbers = [...values.values()];
+    const [first = Number.NaN] = numbers;
+    const least = numbers.reduce((low, value) => Math.min(low, value), Number.POSITIVE_INFINITY);
+    const most = numbers.reduce((high, value) => Math.max(high, value), Number.NEGATIVE_INFINITY);
+    return [
+      escapeText(name),
+      String(numbers.length),
+      ...[first, least, most, numbers.at(-1) ?? Number.NaN].map(numberText),
+    ];
+  });
+  console.line();
+  for (const line of formatTable(['metric', 'steps', 'first', 'least', 'most', 'last'], rows)) console.line(line);
+}

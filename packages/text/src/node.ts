@@ -4,9 +4,14 @@ import { join } from 'node:path';
 import { complaint } from '@loopwright/protocol';
 import { type Renderer, rendererFor } from './renderers/renderer.js';
 import { type LoadTokenizerOptions, loadTokenizer, type Tokenizer } from './tokenizer.js';
+import { withinTime } from './within-time.js';
+
+export { withinTime } from './within-time.js';
 
 /** Above any file that the parser would accept; checked before reading. */
 const maximumBytes = 256_000_000;
+/** For one text, or for loading: far above what takes seconds on a busy machine. */
+export const encodeLimitMs = 30_000;
 
 /**
  * Loads the tokenizer of a model directory: `tokenizer.json`, and where present `tokenizer_config.json`,
@@ -39,6 +44,7 @@ export async function loadTokenizerFromDirectory(
     tokenizerConfigJson,
     chatTemplate,
     generationConfigJson,
+    bounded: withinTime(encodeLimitMs),
     ...(now === undefined ? {} : { now }),
   });
 }

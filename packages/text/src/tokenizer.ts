@@ -110,6 +110,8 @@ export interface Tokenizer {
 export interface LoadTokenizerOptions extends TokenizerSources {
   /** Clock for templates that write today's date; default the system's. */
   readonly now?: () => Date;
+  /** Runs what the expressions of the files are applied in; default without a limit. On Node: `withinTime`. */
+  readonly bounded?: <T>(work: () => T) => T;
 }
 
 /**
@@ -120,8 +122,12 @@ export interface LoadTokenizerOptions extends TokenizerSources {
  * const tokenizer = loadTokenizer({ tokenizerJson: await response.text() });
  * tokenizer.decode(tokenizer.encode('12+7=')); // '12+7='
  */
-export function loadTokenizer({ now = () => new Date(), ...sources }: LoadTokenizerOptions): Tokenizer {
-  return new ModelTokenizer(readTokenizerFiles(sources), now);
+export function loadTokenizer({
+  now = () => new Date(),
+  bounded = (work) => work(),
+  ...sources
+}: LoadTokenizerOptions): Tokenizer {
+  return bounded(() => new ModelTokenizer(readTokenizerFiles(sources), { now, bounded }));
 }
 
 /** Finds added tokens in text as it came and, those that are so marked, in normalised text. */
@@ -149,8 +155,10 @@ class ModelTokenizer implements Tokenizer {
   readonly #byteLevel: boolean;
   readonly #byteFallback: boolean;
   readonly #template: ChatTemplate | undefined;
+  readonly #bounded: <T>(work: () => T) => T;
 
-  constructor(files: TokenizerFiles, now: () => Date) {
+  constructor(files: TokenizerFiles, { now, bounded }: Required<Pick<LoadTokenizerOptions, 'now' | 'bounded'>>) {
+    this.#bounded = bounded;
     const library = createLibraryTokenizer(files.raw);
     this.#library = library;
     this.#files = files;
@@ -188,7 +196,8 @@ class ModelTokenizer implements Tokenizer {
       throw complaint({ field: 'text', expected: 'a string', got: text === null ? 'null' : typeof text });
     }
     const splitters = parseSpecialTokens ? this.#withSpecials : this.#withoutSpecials;
-    const ids = this.#encodePieces(splitters.raw.split(wellFormed(text)), splitters, { sectionIndex: 0 });
+    const pieces = splitters.raw.split(wellFormed(text));
+    const ids = this.#bounded(() => this.#encodePieces(pieces, splitters, { sectionIndex: 0 }));
     if (!addSpecialTokens) return ids;
     const { before, after } = this.#affixes();
     return [...before, ...ids, ...after];
@@ -204,7 +213,7 @@ class ModelTokenizer implements Tokenizer {
       }
       if (this.#text(id) !== undefined && !(skipSpecialTokens && this.#specialIds.has(id))) kept.push(id);
     }
-    if (!this.#byteLevel) return this.#decodeByLibrary(kept);
+    if (!this.#byteLevel) return this.#bounded(() => this.#decodeByLibrary(kept));
     const parts = kept.map((id) => this.#bytes(id));
     const bytes = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
     let at = 0;
@@ -246,7 +255,7 @@ class ModelTokenizer implements Tokenizer {
       text: text.plain,
       marked: text.marked,
       encode: (start = 0, end = text.plain.length) =>
-        this.#encodeMarked(text.marked.slice(start, end), text, { sectionIndex: start }),
+        this.#bounded(() => this.#encodeMarked(text.marked.slice(start, end), text, { sectionIndex: start })),
     };
   }
 

@@ -1,6 +1,7 @@
 /** The tokenizer of a model from its small files. */
 import { complaint } from '@loopwright/protocol';
 import { loadTokenizer, type Tokenizer, type TokenizerSources } from '@loopwright/text';
+import { encodeLimitMs, withinTime } from '@loopwright/text/node';
 import type { ModelFiles } from './model-source.js';
 
 /** The files that say it, as text: `tokenizer.json` and, where present, config and chat template. Undefined without tokenizer.json. */
@@ -27,7 +28,7 @@ export async function readTokenizerSources(files: ModelFiles): Promise<Tokenizer
  */
 export async function loadModelTokenizer(files: ModelFiles): Promise<Tokenizer> {
   const sources = await readTokenizerSources(files);
-  if (sources !== undefined) return loadTokenizer(sources);
+  if (sources !== undefined) return loadTokenizer({ ...sources, bounded: withinTime(encodeLimitMs) });
   throw complaint({
     code: 'model_invalid',
     field: 'tokenizer.json',

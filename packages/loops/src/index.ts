@@ -107,6 +107,8 @@ export type { ExactMatchOptions } from './graders/exact.js';
 export { exactMatch } from './graders/exact.js';
 export type { Grader, GraderOptions } from './graders/grader.js';
 export { createGrader } from './graders/grader.js';
+export type { HumanEvalRow } from './graders/human-eval.js';
+export { humanEvalProgram, humanEvalTests } from './graders/human-eval.js';
 export type { HttpRewardOptions } from './graders/http/http-reward.js';
 export { httpReward } from './graders/http/http-reward.js';
 export type { EndpointOptions } from './graders/http/post-json.js';

@@ -39,7 +39,11 @@ describe('HumanEval rows in the Python sandbox', () => {
   const fenced = (code: string) => `\`\`\`python\n${code}\n\`\`\``;
 
   it.each([
-    ['a whole function without its imports', largest, fenced('def largest(numbers: List[int]):\n    return max(numbers)')],
+    [
+      'a whole function without its imports',
+      largest,
+      fenced('def largest(numbers: List[int]):\n    return max(numbers)'),
+    ],
     ['a body alone', largest, fenced('    return max(numbers)')],
     ['a function whose check needs a helper', decode, fenced('def decode(s):\n    return s[::-1]')],
   ])('passes %s', { timeout: 120_000 }, async (_, row, text) => {

@@ -39,6 +39,7 @@ test('the help names every command, exit code and variable', async () => {
     'usage',
     'grader',
     'runs',
+    'report',
     'registry',
     'templates',
     'replay',

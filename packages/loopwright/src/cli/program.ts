@@ -204,6 +204,11 @@ function buildProgram(context: CommandContext): Command {
 
   addGrader(program, context);
   addRuns(program, context);
+  withJson(program.command('report'))
+    .description('write a run as one HTML file: curves, samples side by side, settings')
+    .argument('<run>', 'its folder')
+    .option('--out <file>', 'default: report.html in the folder')
+    .action(async (run, options) => (await import('./report/report.js')).reportCommand(run, options, context));
   addRegistry(program, context);
   addTemplates(program, context);
 

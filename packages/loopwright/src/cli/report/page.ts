@@ -1,0 +1,108 @@
+/** The page of a report: one file that loads nothing and runs nothing. */
+import type { StoredRun } from '@loopwright/loops/node';
+import { durationOf, durationText, lastStep, numberText, shellText } from '../runs/text.js';
+import { chart, type Point } from './chart.js';
+import { html } from './html.js';
+import type { ComparedProblem } from './samples.js';
+import { style } from './style.js';
+
+/** Shown first; the others are folded away. */
+const main = [
+  ...['validation/accuracy', 'reward/mean', 'reward/std_within_group', 'loss/mean', 'kl/base', 'ratio/mean'],
+  ...[
+    'completion/length_mean',
+    'completion/truncated_share',
+    'groups/dead',
+    'grade/unparsed_share',
+    'grade/errors',
+    'grade/timeouts',
+  ],
+  ...['tokens/sampled', 'tokens/trained', 'cost/total'],
+] as const;
+
+/** Metrics that bound another. */
+const bounds: Readonly<Record<string, readonly [string, string]>> = {
+  'validation/accuracy': ['validation/low', 'validation/high'],
+  'ratio/mean': ['ratio/min', 'ratio/max'],
+};
+
+const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+export function page(run: StoredRun, problems: readonly ComparedProblem[]): string {
+  const { record, state } = run;
+  const names = [...new Set(run.steps.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
+  const isMain = (name: string): boolean => main.some((one) => one === name) || name.startsWith('time/');
+  const shown = [...main.filter((name) => names.includes(name)), ...names.filter((name) => name.startsWith('time/'))];
+  const rest = names.filter((name) => !isMain(name));
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${html(record.name)}</title><style>${style}</style></head><body>
+<header><h1>${html(record.name)}</h1><p><span class="state ${state}">${state}</span> ${lastStep(run)} steps in ${durationText(durationOf(run))}, begun ${html(record.startedAt)}</p>${record.error === undefined ? '' : `<p>${html(record.error.message)}</p>`}</header>
+<main>
+<section><h2>Curves</h2><div class="charts">${curves(run, shown)}</div>${rest.length === 0 ? '' : `<details><summary>${rest.length} more metrics</summary><div class="charts">${curves(run, rest)}</div></details>`}</section>
+<section><h2>Samples</h2>${samplesText(problems)}</section>
+<section><h2>Settings</h2>${facts(run)}</section>
+</main></body></html>
+`;
+}
+
+function curves(run: StoredRun, names: readonly string[]): string {
+  return names.map((name) => chart(name, pointsOf(run, name))).join('\n');
+}
+
+function pointsOf({ steps }: StoredRun, name: string): Point[] {
+  const [lowName, highName] = bounds[name] ?? [];
+  return steps.flatMap(({ step, metrics }) => {
+    const value = metrics[name];
+    if (value === undefined) return [];
+    const low = lowName === undefined ? undefined : metrics[lowName];
+    const high = highName === undefined ? undefined : metrics[highName];
+    return [{ step, value, ...(low === undefined || high === undefined ? {} : { low, high }) }];
+  });
+}
+
+function samplesText(problems: readonly ComparedProblem[]): string {
+  if (problems.length === 0) return '<p>The run kept no samples.</p>';
+  return problems
+    .map(({ question, samples }) => {
+      const cards = samples.map(({ step, type, status, reward, segments }) => {
+        const worth = reward === undefined ? status : `reward ${numberText(reward)}`;
+        const text = segments.map((segment) => segment.text).join('\n⋯\n');
+        return `<div class="sample"><p>step ${step}, ${type} <span class="${(reward ?? 0) > 0 ? 'good' : 'bad'}">${html(worth)}</span></p><pre>${html(text)}</pre></div>`;
+      });
+      return `<article><pre class="question">${html(question)}</pre><div class="samples">${cards.join('')}</div></article>`;
+    })
+    .join('\n');
+}
+
+function facts({ record }: StoredRun): string {
+  const { seeds, data, versions, source, command, usage = [], cost } = record;
+  const rows: [string, string][] = [
+    ['run', record.id],
+    ...Object.entries(seeds).map(([name, seed]): [string, string] => [`seed: ${name}`, String(seed)]),
+    ...Object.entries(data).map(([name, { rows: count, sha256 }]): [string, string] => [
+      `data: ${name}`,
+      `${count === undefined ? '' : `${count} rows, `}sha256 ${sha256}`,
+    ]),
+    [
+      'commit',
+      source === null
+        ? 'not in a git repository'
+        : `${source.commit}${source.dirty ? ', with changes that are not in it' : ''}`,
+    ],
+    ['node', `${versions.node}, ${versions.platform}`],
+    ...Object.entries(versions.packages),
+    ['command', shellText(command.argv)],
+    ...usage.map((used): [string, string] => [
+      `used: ${used.baseModel}`,
+      `${used.prefillTokens} tokens read, ${used.sampleTokens} sampled, ${used.trainingTokens} trained`,
+    ]),
+    ...(cost === undefined ? [] : [['cost', `${cost.total.toFixed(6)} ${cost.currency}`] as [string, string]]),
+  ];
+  const table = rows
+    .map(([name, value]) => `<tr><th scope="row">${html(name)}</th><td>${html(value)}</td></tr>`)
+    .join('');
+  return `<pre>${html(JSON.stringify(record.config, null, 2))}</pre><table>${table}</table>`;
+}

@@ -1,6 +1,6 @@
 /** For programs on Node: data sets of files, run folders, metrics as JSON lines, the live view of a terminal, sandboxes in processes of this machine, fixture databases. */
 export type { OpenDatasetOptions } from './data/files/open-dataset.js';
-export { openDataset } from './data/files/open-dataset.js';
+export { dataFileEndings, openDataset } from './data/files/open-dataset.js';
 export { readPassRates } from './data/files/pass-rates.js';
 export type { CheckGateOptions, GateFile, GateOverride } from './grader-gate/gate-file.js';
 export { checkGate, gateFileName, readGate, writeGate } from './grader-gate/gate-file.js';

@@ -324,7 +324,6 @@ export {
   createTerminalView,
   findRuns,
   gateFileName,
-  openDataset,
   openMetricsLog,
   openSqlDatabases,
   readGate,
@@ -363,5 +362,8 @@ export type {
 export { brokenCallReply, rendererFor } from '@loopwright/text';
 export type { ConnectOptions, EmbeddedOptions, RemoteOptions, ServiceWork } from './connect.js';
 export { connect, ServiceConnection, withService } from './connect.js';
+export { openDataset, pullDataset } from './datasets.js';
 export type { LogLevel } from './embedded.js';
+export type { HubDataset } from './hub/find-dataset.js';
+export type { DataPullEvent, PullDatasetOptions, PulledDataset } from './hub/pull-dataset.js';
 export { openRun, withRun } from './runs.js';

@@ -8,6 +8,8 @@ export interface FakeRepository {
   readonly files: Readonly<Record<string, Uint8Array | string>>;
   readonly gated?: 'auto' | 'manual';
   readonly license?: string;
+  /** Of a data set: the configurations that its card states. */
+  readonly configs?: readonly unknown[];
   /** Further revisions that mean this commit. */
   readonly revisions?: readonly string[];
 }
@@ -21,12 +23,12 @@ export interface HubRequest {
 }
 
 export interface FakeHubOptions {
-  /** By `org/name`; may be changed while it runs. */
+  /** By `org/name`, data sets by `datasets/org/name`; may be changed while it runs. */
   readonly repositories: Record<string, FakeRepository>;
 }
 
 /** Weights are large files; they are hashed by SHA-256 and lie on another host. */
-const isLarge = (path: string): boolean => path.endsWith('.safetensors');
+const isLarge = (path: string): boolean => path.endsWith('.safetensors') || path.endsWith('.parquet');
 
 export class FakeHub implements AsyncDisposable {
   /** In the order in which they came. */
@@ -92,12 +94,18 @@ export class FakeHub implements AsyncDisposable {
     if (failure !== undefined) return end(response, failure.status, { ...failure.headers });
     const [, ...parts] = path.split('/');
     if (isApi) {
-      const [, , org, name, , revision = ''] = parts;
-      return this.#describe(response, `${org}/${name}`, decodeURIComponent(revision));
+      const [, plural, org, name, , revision = ''] = parts;
+      const prefix = plural === 'datasets' ? 'datasets/' : '';
+      return this.#describe(response, `${prefix}${org}/${name}`, decodeURIComponent(revision));
     }
     if (isElsewhere) return end(response, 302, { location: `${urlOf(this.#store)}${path}` });
-    const [org, name] = parts;
-    const content = this.repositories[`${org}/${name}`]?.files[file];
+    const nameParts = parts[0] === 'datasets' ? 3 : 2;
+    // After `resolve` and the commit.
+    const within = parts
+      .slice(nameParts + 2)
+      .map(decodeURIComponent)
+      .join('/');
+    const content = this.repositories[parts.slice(0, nameParts).join('/')]?.files[within];
     if (content === undefined) return end(response, 404, { 'x-error-code': 'EntryNotFound' });
     await this.onFile?.(file);
     this.#send(response, { file, range, bytes: this.wrong[file] ?? Buffer.from(content) });
@@ -109,7 +117,7 @@ export class FakeHub implements AsyncDisposable {
       end(response, 401, { 'x-error-code': 'RepoNotFound' });
       return;
     }
-    const { commit, files, gated = false, license, revisions = [] } = repository;
+    const { commit, files, gated = false, license, configs, revisions = [] } = repository;
     if (!['main', commit, ...revisions].includes(revision)) {
       end(response, 404, { 'x-error-code': 'RevisionNotFound' });
       return;
@@ -121,7 +129,7 @@ export class FakeHub implements AsyncDisposable {
       const lfs = { sha256, size: bytes.length, pointerSize: 134 };
       return { rfilename, size: bytes.length, blobId, ...(isLarge(rfilename) ? { lfs } : {}) };
     });
-    const cardData = license === undefined ? {} : { cardData: { license } };
+    const cardData = license === undefined && configs === undefined ? {} : { cardData: { license, configs } };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ id: name, sha: commit, gated, siblings, ...cardData }));
   }

@@ -152,6 +152,17 @@ function buildProgram(context: CommandContext): Command {
     .option('--accept-license', 'record that you accept its licence; gated models need it, and HF_TOKEN')
     .action(async (name, options) => (await import('./models/pull.js')).pullCommand(name, options, context));
 
+  const data = program.command('data').description('data sets of the hub');
+  withJson(data.command('pull'))
+    .description(
+      'fetch a data set of the hub into the cache that Hugging Face tools share; openDataset({ hub }) finds it there',
+    )
+    .argument('<name>', 'owner/name, or owner/name@revision with a branch, tag or commit')
+    .option('--config <name>', 'configuration, where there are several')
+    .option('--split <name>', 'this one alone, such as train (default: all)')
+    .option('--accept-license', 'record that you accept its licence; gated data sets need it, and HF_TOKEN')
+    .action(async (name, options) => (await import('./data/pull.js')).dataPullCommand(name, options, context));
+
   withJson(program.command('export'))
     .description('write saved weights or a model as files for other tools')
     .argument('<model>', 'ARN of a saved version, directory of an adapter or model, GGUF file, or name of a base model')

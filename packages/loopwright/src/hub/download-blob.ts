@@ -73,7 +73,8 @@ async function complete(file: RepositoryFile, path: string, options: DownloadOpt
     await fill(partial, file, options);
     await partial.moveTo(join(directory, file.hash.hex));
   } catch (error) {
-    if (LoopwrightError.isInstance(error) && error.code === 'model_invalid') await rm(path, { force: true });
+    if (LoopwrightError.isInstance(error) && error.code === options.client.kind.invalid)
+      await rm(path, { force: true });
     else await releasePartial(directory, { blob: file.hash.hex, path });
     throw error;
   }
@@ -99,7 +100,7 @@ async function fill(partial: PartialFile, file: RepositoryFile, options: Downloa
       continue;
     }
     if (partial.isWhole()) return;
-    if (!isPieced) throw wrongContent(file, partial.sizeBytes);
+    if (!isPieced) throw wrongContent(options.client, file, partial.sizeBytes);
     isPieced = false;
     await partial.restart();
     options.onBytes?.(0);
@@ -114,16 +115,20 @@ async function receive(partial: PartialFile, file: RepositoryFile, options: Down
   if (start !== partial.sizeBytes) await partial.restart();
   for await (const bytes of body) {
     if (partial.sizeBytes + bytes.byteLength > sizeBytes)
-      throw wrongContent(file, partial.sizeBytes + bytes.byteLength);
+      throw wrongContent(client, file, partial.sizeBytes + bytes.byteLength);
     await partial.append(bytes);
     onBytes?.(partial.sizeBytes);
   }
   if (partial.sizeBytes < sizeBytes) throw connectionLost(undefined);
 }
 
-function wrongContent({ path, sizeBytes, hash }: RepositoryFile, gotBytes: number): LoopwrightError {
+function wrongContent(
+  { kind }: HubClient,
+  { path, sizeBytes, hash }: RepositoryFile,
+  gotBytes: number,
+): LoopwrightError {
   return complaint({
-    code: 'model_invalid',
+    code: kind.invalid,
     field: path,
     expected: `${sizeBytes} bytes with ${hash.algorithm} ${hash.hex}`,
     got: gotBytes === sizeBytes ? 'as many with another hash' : `${gotBytes} bytes or more`,

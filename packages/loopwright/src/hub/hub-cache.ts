@@ -3,7 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pinnedName } from '@loopwright/protocol';
 import type { InstalledModel, ModelCache } from '@loopwright/server';
-import { type HubName, isCommit, parseHubName } from './hub-name.js';
+import { isCommit, parseHubName } from './hub-name.js';
+import { modelKind, type RepositoryKind } from './repository-kind.js';
 import { isLanguageModel, missingFile } from './snapshot.js';
 
 export class HubCache implements ModelCache {
@@ -16,7 +17,7 @@ export class HubCache implements ModelCache {
 
   /** The folder of a repository. */
   repository(name: string): string {
-    return join(this.directory, `models--${name.replace('/', '--')}`);
+    return repositoryFolder(this.directory, { kind: modelKind, name });
   }
 
   snapshot({ repository, commit }: { readonly repository: string; readonly commit: string }): string {
@@ -26,7 +27,8 @@ export class HubCache implements ModelCache {
   /** The model of `org/name` or `org/name@revision`, with `org/name@commit` as its id. Nothing is asked of the hub. */
   async find(name: string): Promise<InstalledModel | undefined> {
     const parsed = parseHubName(name);
-    const commit = parsed === undefined ? undefined : await this.#commitOf(parsed);
+    const commit =
+      parsed === undefined ? undefined : await commitOf(this.repository(parsed.repository), parsed.revision);
     if (parsed === undefined || commit === undefined) return undefined;
     const { repository } = parsed;
     const directory = this.snapshot({ repository, commit });
@@ -63,12 +65,21 @@ export class HubCache implements ModelCache {
     const isListed = await Promise.all(whole.map(({ directory }) => isLanguageModel(directory)));
     return whole.filter((_, i) => isListed[i]);
   }
+}
 
-  async #commitOf({ repository, revision }: HubName): Promise<string | undefined> {
-    if (isCommit(revision)) return revision;
-    const ref = await readFile(join(this.repository(repository), 'refs', revision), 'utf8').catch(() => '');
-    return isCommit(ref.trim()) ? ref.trim() : undefined;
-  }
+/** Where a repository lies in the cache. */
+export function repositoryFolder(
+  cacheDirectory: string,
+  { kind, name }: { readonly kind: RepositoryKind; readonly name: string },
+): string {
+  return join(cacheDirectory, `${kind.plural}--${name.replace('/', '--')}`);
+}
+
+/** What a revision means in the cache; undefined where nothing says so. @param folder of the repository */
+export async function commitOf(folder: string, revision: string): Promise<string | undefined> {
+  if (isCommit(revision)) return revision;
+  const ref = await readFile(join(folder, 'refs', revision), 'utf8').catch(() => '');
+  return isCommit(ref.trim()) ? ref.trim() : undefined;
 }
 
 /** Sorted; none of a folder that isn't there. */

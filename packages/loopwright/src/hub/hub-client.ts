@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { connectionLost, notAHub, type Question, refusal } from './hub-errors.js';
 import type { HubName } from './hub-name.js';
 import type { HubSettings } from './hub-settings.js';
+import { modelKind, type RepositoryKind } from './repository-kind.js';
 import { StallGuard } from './stall-guard.js';
 
 /** A file, with what its content must hash to. */
@@ -27,6 +28,8 @@ export interface RepositoryInfo {
   readonly license: License;
   /** How access is given: by anybody's acceptance of the licence, or by the owner's decision. */
   readonly gated: 'auto' | 'manual' | undefined;
+  /** What the card says of the parts of a data set, as it says it. */
+  readonly configs?: readonly unknown[];
   readonly files: readonly RepositoryFile[];
 }
 
@@ -42,6 +45,8 @@ interface CallOptions {
 }
 
 export interface HubClientOptions extends Pick<HubSettings, 'endpoint' | 'token'> {
+  /** Default: models. */
+  readonly kind?: RepositoryKind;
   readonly fetch?: typeof fetch;
   /** A connection that is silent for so long is given up; 60 s by default. */
   readonly stallMs?: number;
@@ -58,6 +63,7 @@ const infoSchema = z.object({
       license: z.union([z.string().max(200), z.array(z.string().max(200)).max(20)]).nullish(),
       license_name: z.string().max(200).nullish(),
       license_link: z.string().max(2000).nullish(),
+      configs: z.array(z.unknown()).max(10_000).nullish().catch(undefined),
     })
     .nullish(),
   siblings: z
@@ -77,12 +83,13 @@ const infoSchema = z.object({
 
 export class HubClient {
   readonly endpoint: string;
+  readonly kind: RepositoryKind;
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #stallMs: number;
 
   /** @throws `invalid_argument` for an endpoint that is no http URL */
-  constructor({ endpoint, token, fetch = globalThis.fetch, stallMs = 60_000 }: HubClientOptions) {
+  constructor({ endpoint, token, kind = modelKind, fetch = globalThis.fetch, stallMs = 60_000 }: HubClientOptions) {
     if (!URL.canParse(endpoint) || !/^https?:/i.test(endpoint)) {
       throw complaint({
         field: 'HF_ENDPOINT',
@@ -92,6 +99,7 @@ export class HubClient {
       });
     }
     this.endpoint = endpoint;
+    this.kind = kind;
     this.#token = token;
     this.#fetch = fetch;
     this.#stallMs = stallMs;
@@ -105,17 +113,17 @@ export class HubClient {
    */
   async repository({ repository, revision }: HubName, { signal }: CallOptions = {}): Promise<RepositoryInfo> {
     const question = { repository, revision };
-    const path = `/api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
+    const path = `/api/${this.kind.plural}/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
     using guard = new StallGuard({ stallMs: this.#stallMs, signal });
     const response = await this.#get(path, question, { guard, headers: { accept: 'application/json' } });
     const chunks: Uint8Array[] = [];
     let sizeBytes = 0;
     for await (const chunk of readBody(response, guard)) {
       sizeBytes += chunk.byteLength;
-      if (sizeBytes > maxInfoBytes) throw notAHub(`more than ${maxInfoBytes} bytes`);
+      if (sizeBytes > maxInfoBytes) throw notAHub(this.kind, `more than ${maxInfoBytes} bytes`);
       chunks.push(chunk);
     }
-    return parseInfo(repository, Buffer.concat(chunks).toString('utf8'));
+    return parseInfo(repository, { kind: this.kind, json: Buffer.concat(chunks).toString('utf8') });
   }
 
   /**
@@ -130,14 +138,14 @@ export class HubClient {
     const guard = new StallGuard({ stallMs: this.#stallMs, signal });
     try {
       const response = await this.#get(
-        `/${repository}/resolve/${commit}/${encodeURIComponent(path)}`,
+        `/${this.kind.page}${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`,
         { repository, revision: commit, file: path },
         // Compressed on the way, a range would be one of other bytes.
         { guard, headers: { 'accept-encoding': 'identity', ...(from === 0 ? {} : { range: `bytes=${from}-` }) } },
       );
       const range = /^bytes (\d+)-/.exec(response.headers.get('content-range') ?? '');
       const start = response.status === 206 ? Number(range?.[1] ?? Number.NaN) : 0;
-      if (start !== from && start !== 0) throw notAHub('another range than was asked for');
+      if (start !== from && start !== 0) throw notAHub(this.kind, 'another range than was asked for');
       return { start, body: untilDone(response, guard) };
     } catch (error) {
       guard[Symbol.dispose]();
@@ -163,7 +171,12 @@ export class HubClient {
     }
     if (response.ok) return response;
     await response.body?.cancel().catch(() => undefined); // its status says enough
-    throw refusal(response, { ...question, endpoint: this.endpoint, hasToken: this.#token !== undefined });
+    throw refusal(response, {
+      ...question,
+      kind: this.kind,
+      endpoint: this.endpoint,
+      hasToken: this.#token !== undefined,
+    });
   }
 }
 
@@ -188,20 +201,23 @@ async function* readBody(response: Response, guard: StallGuard): AsyncGenerator<
   }
 }
 
-function parseInfo(repository: string, json: string): RepositoryInfo {
+function parseInfo(
+  repository: string,
+  { kind, json }: { readonly kind: RepositoryKind; readonly json: string },
+): RepositoryInfo {
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch (cause) {
-    throw notAHub(`${json.length} characters that are no JSON`, cause);
+    throw notAHub(kind, `${json.length} characters that are no JSON`, cause);
   }
   const parsed = infoSchema.safeParse(value);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw notAHub(`${issue?.path.join('.') || 'a body'} of another form`, parsed.error);
+    throw notAHub(kind, `${issue?.path.join('.') || 'a body'} of another form`, parsed.error);
   }
   const { sha, gated, cardData, siblings } = parsed.data;
-  const { license, license_name: name, license_link: link } = cardData ?? {};
+  const { license, license_name: name, license_link: link, configs } = cardData ?? {};
   return {
     repository,
     commit: sha,
@@ -210,6 +226,7 @@ function parseInfo(repository: string, json: string): RepositoryInfo {
       ...(name == null ? {} : { name }),
       ...(link == null ? {} : { link }),
     },
+    ...(configs == null ? {} : { configs }),
     gated: gated === true ? 'manual' : gated || undefined,
     // Files without size and hash can't be verified, and are treated as if they weren't there.
     files: siblings.flatMap(({ rfilename: path, size, blobId, lfs }): RepositoryFile[] => {

@@ -1,5 +1,6 @@
 /** What the hub refuses, in the words of this product: every status with what to do. */
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import type { RepositoryKind } from './repository-kind.js';
 import { StallError } from './stall-guard.js';
 
 /** What was asked for. */
@@ -10,6 +11,7 @@ export interface Question {
 }
 
 interface AskedQuestion extends Question {
+  readonly kind: RepositoryKind;
   readonly endpoint: string;
   readonly hasToken: boolean;
 }
@@ -19,7 +21,7 @@ const reasonHeader = 'x-error-code';
 
 /** An answer that is no success. */
 export function refusal({ status, headers }: Response, question: AskedQuestion): LoopwrightError {
-  const { repository, revision, file, endpoint, hasToken } = question;
+  const { repository, revision, file, kind, endpoint, hasToken } = question;
   const reason = headers.get(reasonHeader) ?? '';
   const isDenied = status === 401 || status === 403;
   if (isDenied && reason === 'GatedRepo') return gated(question);
@@ -36,16 +38,16 @@ export function refusal({ status, headers }: Response, question: AskedQuestion):
   }
   if (status === 404 && reason === 'RevisionNotFound') {
     return complaint({
-      code: 'unknown_model',
+      code: kind.unknown,
       field: 'revision',
       expected: `a branch, tag or commit of ${repository}`,
       got: revision,
-      remedy: `see ${endpoint}/${repository}/tree/main for what there is`,
+      remedy: `see ${endpoint}/${kind.page}${repository}/tree/main for what there is`,
     });
   }
   if (status === 404 && file !== undefined) {
     return complaint({
-      code: 'model_invalid',
+      code: kind.invalid,
       field: file,
       expected: `a file of ${repository} at ${revision}`,
       got: 'HTTP 404',
@@ -54,13 +56,13 @@ export function refusal({ status, headers }: Response, question: AskedQuestion):
   }
   if (status === 404 || isPrivateOrMissing) {
     return complaint({
-      code: 'unknown_model',
+      code: kind.unknown,
       field: 'name',
-      expected: `a model of ${endpoint}`,
+      expected: `a ${kind.noun} of ${endpoint}`,
       got: repository,
       remedy: hasToken
         ? 'check the name, and that HF_TOKEN may read it'
-        : 'check the name; for a private model set HF_TOKEN',
+        : `check the name; for a private ${kind.noun} set HF_TOKEN`,
     });
   }
   if (status === 429) return tooMany(headers.get('retry-after'), endpoint);
@@ -73,16 +75,20 @@ export function refusal({ status, headers }: Response, question: AskedQuestion):
   });
 }
 
-/** A model that is given out only under its licence. */
-export function gated({ repository, endpoint }: Pick<AskedQuestion, 'repository' | 'endpoint'>): LoopwrightError {
+/** A model or data set that is given out only under its licence. */
+export function gated({
+  repository,
+  kind,
+  endpoint,
+}: Pick<AskedQuestion, 'repository' | 'kind' | 'endpoint'>): LoopwrightError {
   return complaint({
     code: 'model_gated',
     field: repository,
     expected: 'that its licence was accepted, and access granted',
     got: 'neither, as far as is known here',
     remedy:
-      `read the licence at ${endpoint}/${repository} and ask for access there, set HF_TOKEN to a token of that account, ` +
-      `then run \`loopwright models pull ${repository} --accept-license\``,
+      `read the licence at ${endpoint}/${kind.page}${repository} and ask for access there, set HF_TOKEN to a token of that account, ` +
+      `then run \`${kind.pull} ${repository} --accept-license\``,
   });
 }
 
@@ -99,13 +105,13 @@ export function connectionLost(cause: unknown): LoopwrightError {
 }
 
 /** An answer that no hub gives. */
-export function notAHub(got: string, cause?: unknown): LoopwrightError {
+export function notAHub({ noun, invalid }: RepositoryKind, got: string, cause?: unknown): LoopwrightError {
   return complaint({
-    code: 'model_invalid',
+    code: invalid,
     field: 'HF_ENDPOINT',
-    expected: 'the answers of a model hub',
+    expected: `the answers of a hub of ${noun}s`,
     got,
-    remedy: 'check that HF_ENDPOINT is a model hub, and no page of a proxy',
+    remedy: `check that HF_ENDPOINT is a hub of ${noun}s, and no page of a proxy`,
     cause,
   });
 }

@@ -1,5 +1,6 @@
 /** Names of models on the hub: `org/name`, or `org/name@revision`. */
 import { complaint, splitPinned } from '@loopwright/protocol';
+import { datasetKind, type RepositoryKind } from './repository-kind.js';
 
 export interface HubName {
   /** `org/name`. */
@@ -23,15 +24,18 @@ export function parseHubName(text: string): HubName | undefined {
   return { repository, revision };
 }
 
-/** @throws `invalid_argument` */
-export function requireHubName(text: string): HubName {
+/** @param kind default: a model @throws `invalid_argument` */
+export function requireHubName(text: string, kind?: RepositoryKind): HubName {
   const name = parseHubName(text);
   if (name !== undefined) return name;
   throw complaint({
     field: 'name',
     expected: 'org/name, or org/name@revision with a branch, tag or commit',
     got: JSON.stringify(text.slice(0, 120)),
-    remedy: 'copy the name from the page of the model, such as HuggingFaceTB/SmolLM2-135M-Instruct',
+    remedy:
+      kind === datasetKind
+        ? 'copy the name from the page of the data set, such as openai/gsm8k'
+        : 'copy the name from the page of the model, such as HuggingFaceTB/SmolLM2-135M-Instruct',
   });
 }
 

@@ -12,12 +12,13 @@ export interface SnapshotToLink {
   readonly files: readonly RepositoryFile[];
 }
 
-/** Links what isn't there yet. The files must be top-level ones. */
+/** Links what isn't there yet. Paths must not lead out of the directory. */
 export async function linkSnapshot({ repository, directory, files }: SnapshotToLink): Promise<void> {
   await mkdir(directory, { recursive: true });
   for (const file of files) {
     if (await isLinked(directory, file)) continue;
     const path = join(directory, file.path);
+    await mkdir(dirname(path), { recursive: true });
     const temporary = temporaryName(path);
     await linkOrCopy(join(repository, 'blobs', file.hash.hex), temporary);
     await rename(temporary, path);

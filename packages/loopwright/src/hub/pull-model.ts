@@ -1,9 +1,10 @@
 /** A model of the hub, fetched into the cache: only what it needs, each file verified, the whole there at once. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemFreeBytes } from '@loopwright/engine';
-import { complaint, diskFull, isNoSpace, LoopwrightError, pinnedName, splitPinned } from '@loopwright/protocol';
-import { type DownloadOptions, downloadBlob, hasBlob, type Pause } from './download-blob.js';
+import { complaint, pinnedName, splitPinned } from '@loopwright/protocol';
+import { asCacheError } from './cache-error.js';
+import { downloadBlob, type Pause } from './download-blob.js';
+import { type DownloadEvent, downloadFiles } from './download-files.js';
 import { HubCache } from './hub-cache.js';
 import { HubClient, type License, type RepositoryFile, type RepositoryInfo } from './hub-client.js';
 import { gated } from './hub-errors.js';
@@ -12,7 +13,6 @@ import type { HubSettings } from './hub-settings.js';
 import { isAccepted, recordAcceptance } from './license-record.js';
 import { isLinked, linkSnapshot, writeRef } from './link-snapshot.js';
 import { neededFiles, shardFiles } from './needed-files.js';
-import { partialBytes } from './partial-file.js';
 import { readShardNames } from './snapshot.js';
 
 export type PullEvent =
@@ -25,15 +25,7 @@ export type PullEvent =
       readonly files: number;
       readonly totalBytes: number;
     }
-  | {
-      readonly type: 'pull-progress';
-      readonly file: string;
-      /** Of all files, those that were there included. */
-      readonly doneBytes: number;
-      readonly totalBytes: number;
-    }
-  /** Another pull downloads the file, and this one waits for it. */
-  | { readonly type: 'pull-wait'; readonly file: string };
+  | DownloadEvent;
 
 export interface PullOptions {
   readonly settings: HubSettings;
@@ -82,28 +74,13 @@ async function pull(name: string, options: PullOptions): Promise<PulledModel> {
   const folder = cache.repository(repository);
   if (acceptLicense) await recordAcceptance(folder, { model: repository, commit, license });
   else if (info.gated !== undefined && !(await isAccepted(folder, license))) {
-    throw gated({ repository, endpoint: client.endpoint });
+    throw gated({ repository, kind: client.kind, endpoint: client.endpoint });
   }
   const directory = cache.snapshot({ repository, commit });
   const files = await download(info, { ...options, client, folder, directory });
   await linkSnapshot({ repository: folder, directory, files });
   if (!isCommit(revision)) await writeRef(folder, { revision, commit });
   return { id: pinnedName({ repository, commit }), commit, directory, license };
-}
-
-/** What the file system refused in the cache, as a person can mend it. */
-function asCacheError(error: unknown, cacheDirectory: string): unknown {
-  if (LoopwrightError.isInstance(error)) return error;
-  const { code, path = cacheDirectory } = error as NodeJS.ErrnoException; // only compared and shown
-  if (isNoSpace(code)) return diskFull({ field: path, got: code, cause: error });
-  if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS' && code !== 'ENOTDIR') return error;
-  return complaint({
-    field: 'HF_HUB_CACHE',
-    expected: 'a folder that this user may write to',
-    got: `${path} (${code})`,
-    remedy: 'set HF_HUB_CACHE to a folder of yours, or mend the rights of this one',
-    cause: error,
-  });
 }
 
 async function findOffline(cache: HubCache, name: string): Promise<PulledModel> {
@@ -131,51 +108,28 @@ interface Download extends PullOptions {
 
 /** Every needed file, as a blob or, of tools that can't link, in the snapshot itself. */
 async function download(info: RepositoryInfo, options: Download): Promise<readonly RepositoryFile[]> {
-  const { client, folder, directory, signal, pause, onEvent, freeBytes = systemFreeBytes } = options;
+  const { client, folder, directory, signal, pause, onEvent } = options;
   const { repository, commit, license } = info;
   const blobs = join(folder, 'blobs');
   await mkdir(blobs, { recursive: true });
-  const each: DownloadOptions = { client, repository, commit, directory: blobs, signal, ...(pause && { pause }) };
-  const isThere = async (file: RepositoryFile) => (await isLinked(directory, file)) || (await hasBlob(blobs, file));
 
   const { small, weights } = neededFiles(info);
   const files = [...small, weights.file];
   if (weights.type === 'index') {
     const { file } = weights;
     const isIndexLinked = await isLinked(directory, file);
+    const each = { client, repository, commit, directory: blobs, signal, ...(pause && { pause }) };
     if (!isIndexLinked) await downloadBlob(file, each);
     const path = isIndexLinked ? join(directory, file.path) : join(blobs, file.hash.hex);
     files.push(...shardFiles(info, await readShardNames(path)));
   }
-  const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const there = await Promise.all(files.map(isThere));
-  const missing = files.filter((_, i) => !there[i]);
-  await requireSpace(blobs, { missing, freeBytes });
-  onEvent?.({ type: 'pull-start', model: repository, commit, license, files: files.length, totalBytes });
-
-  let doneBytes = totalBytes - missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  for (const file of missing) {
-    const before = doneBytes;
-    const onBytes = (bytes: number): void => {
-      doneBytes = before + bytes;
-      onEvent?.({ type: 'pull-progress', file: file.path, doneBytes, totalBytes });
-    };
-    const onBusy = () => onEvent?.({ type: 'pull-wait', file: file.path });
-    await downloadBlob(file, { ...each, onBytes, onBusy });
-  }
+  await downloadFiles(files, {
+    ...options,
+    repository,
+    commit,
+    blobs,
+    onStart: (totalBytes) =>
+      onEvent?.({ type: 'pull-start', model: repository, commit, license, files: files.length, totalBytes }),
+  });
   return files;
-}
-
-async function requireSpace(
-  directory: string,
-  {
-    missing,
-    freeBytes,
-  }: { readonly missing: readonly RepositoryFile[]; readonly freeBytes: (directory: string) => Promise<number> },
-): Promise<void> {
-  let neededBytes = 0;
-  for (const { sizeBytes, hash } of missing)
-    neededBytes += Math.max(0, sizeBytes - (await partialBytes(directory, hash.hex)));
-  const free = neededBytes === 0 ? 0 : await freeBytes(directory);
-  if (free < neededBytes) throw diskFull({ field: directory, expected: `${neededBytes} bytes free`, got: `${free}` });
 }

@@ -8,6 +8,8 @@ import { parquetFile } from './parquet-source.js';
 export interface OpenDatasetOptions extends DatasetOptions {
   /** The longest line of a JSONL file; longer ones are row errors. Default 64 MiB. */
   readonly maxLineBytes?: number;
+  /** What a file is called in places and messages. Default: its path. */
+  readonly nameOf?: (path: string) => string;
 }
 
 type Opener = (file: string, options: FileSourceOptions) => RowSource;
@@ -34,14 +36,16 @@ export const dataFileEndings: readonly string[] = openers.map(([ending]) => endi
  */
 export async function openDataset(
   files: string | readonly string[],
-  { maxLineBytes, ...options }: OpenDatasetOptions = {},
+  { maxLineBytes, nameOf = (path) => path, ...options }: OpenDatasetOptions = {},
 ): Promise<Dataset> {
   const paths = typeof files === 'string' ? [files] : [...files];
   if (paths.length === 0) throw complaint({ field: 'files', expected: 'at least one path', got: 'none' });
   if (maxLineBytes !== undefined && !(Number.isSafeInteger(maxLineBytes) && maxLineBytes > 0)) {
     throw complaint({ field: 'maxLineBytes', expected: 'a whole number from 1', got: String(maxLineBytes) });
   }
-  const sources = paths.map((path) => openerOf(path)(path, maxLineBytes === undefined ? {} : { maxLineBytes }));
+  const sources = paths.map((path) =>
+    openerOf(path)(nameOf(path), maxLineBytes === undefined ? { path } : { path, maxLineBytes }),
+  );
   await Promise.all(paths.map(requireFile));
   return datasetOf(sources, options);
 }

@@ -4,15 +4,15 @@ import { asyncBufferFromFile, type FileMetaData, parquetMetadataAsync, parquetRe
 import { compressors } from 'hyparquet-compressors';
 import { type Checked, type JsonRow, type JsonValue, rowError } from '../row.js';
 import type { RowSource, SourceRecord } from '../source.js';
-import { asFileError, hashFile } from './file-source.js';
+import { asFileError, type FileSourceOptions, hashFile } from './file-source.js';
 
 /** Rows in order. There is no access by row: a single one costs the decoding of its whole group. Groups without a wanted row are left out. */
-export function parquetFile(file: string): RowSource {
+export function parquetFile(file: string, { path = file }: Pick<FileSourceOptions, 'path'> = {}): RowSource {
   return {
     file,
-    hash: ({ signal } = {}) => hashFile(file, signal),
+    hash: ({ signal } = {}) => hashFile(path, signal),
     async *read({ signal, only = () => true } = {}) {
-      const buffer = await readable(file, () => asyncBufferFromFile(file));
+      const buffer = await readable(file, () => asyncBufferFromFile(path));
       const metadata: FileMetaData = await readable(file, () => parquetMetadataAsync(buffer));
       let start = 0;
       for (const { num_rows: count } of metadata.row_groups) {

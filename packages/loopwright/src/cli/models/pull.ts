@@ -60,7 +60,7 @@ function tell(
   }
 }
 
-function licenseText({ id, name, link }: License): string {
+export function licenseText({ id, name, link }: License): string {
   const words = name ?? id;
   if (words === undefined) return 'no licence stated';
   return `licence ${words}${link === undefined ? '' : ` (${link})`}`;

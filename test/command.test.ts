@@ -40,6 +40,7 @@ test('the help names every command, exit code and variable', async () => {
     'grader',
     'runs',
     'report',
+    'preflight',
     'registry',
     'templates',
     'replay',

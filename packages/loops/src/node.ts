@@ -9,6 +9,8 @@ export { openSqlDatabases, SqlDatabases } from './graders/sql/databases.js';
 export type { SameRowsOptions } from './graders/sql/same-rows.js';
 export type { SqlResultOptions } from './graders/sql/sql-result.js';
 export { sqlResult } from './graders/sql/sql-result.js';
+export type { PreflightFiles } from './preflight/preflight-files.js';
+export { openPreflightFiles } from './preflight/preflight-files.js';
 export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
 export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';

@@ -15,6 +15,7 @@ import { addGrader } from './grader/commands.js';
 import { addRegistry } from './registry/commands.js';
 import { addRuns } from './runs/commands.js';
 import { withJson, withServer } from './shared-options.js';
+import { taskArgument } from './task-module.js';
 import { addTemplates } from './templates/commands.js';
 import { ownVersion } from './version.js';
 
@@ -212,6 +213,29 @@ function buildProgram(context: CommandContext): Command {
       'JSON with prices of a million tokens: {"currency": "USD", "models": {"*": {"prefill": 0.1, "sample": 0.4, "training": 0.4}}}',
     )
     .action(async (options) => (await import('./usage/usage.js')).usageCommand(options, context));
+
+  withJson(program.command('preflight'))
+    .description('sample a task from its base model with the real grader, and say whether to train on it')
+    .argument(taskArgument.flags, taskArgument.help)
+    .option('--model <model>', 'base model (default: that of the task, or loopwright-tiny)')
+    .option('--samples <n>', 'completions of a prompt', wholeNumber(1, 1024), 8)
+    .option('--prompts <n>', 'prompts that are sampled', wholeNumber(1, 1_000_000), 100)
+    .option('--all', 'sample every prompt')
+    .option('--concurrency <n>', 'prompts at once', wholeNumber(1, 1024), 16)
+    .option(
+      '--context-length <n>',
+      'tokens of the model at most, to check prompts against',
+      wholeNumber(1, 100_000_000),
+    )
+    .option('--seed <n>', 'of prompts and samples', wholeNumber(0, 2 ** 31 - 1), 0)
+    .option(
+      '--out <dir>',
+      'report, pass rates and filtered data; goes on where it was interrupted (default: preflight beside the task)',
+    )
+    .addHelpText('after', '\nExit code 1 on no go. More: docs/guides/preflight.md.')
+    .action(async (task, options) =>
+      (await import('./preflight/preflight-command.js')).preflightCommand(task, options, context),
+    );
 
   addGrader(program, context);
   addRuns(program, context);

@@ -23,6 +23,6 @@ export function addGrader(program: Command, context: CommandContext): void {
       listOf(),
     )
     .option('--out <file>', 'the result, which runs ask for (default: grader-gate.json beside the task)')
-    .addHelpText('after', '\nExit code 1 where the grader fails. More: docs/guides/preflight.md.')
+    .addHelpText('after', '\nExit code 1 where the grader fails. More: docs/guides/graders.md.')
     .action(async (task, options) => (await import('./test-command.js')).graderTestCommand(task, options, context));
 }

@@ -1,0 +1,57 @@
+/** `loopwright preflight` from outside, on the bundled model: what it shows, its files, its exit code. */
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from './support/command.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let parent: string;
+let home: string;
+
+beforeAll(async () => {
+  // Below the repository, where the packages are found as if they had been installed.
+  await mkdir(join(root, 'tmp'), { recursive: true });
+  parent = await mkdtemp(join(root, 'tmp', 'preflight-'));
+  home = join(parent, 'home');
+});
+
+afterAll(() => rm(parent, { recursive: true, force: true }));
+
+const taskOf = (train: string): string => `
+import { arithmetic, defineTask } from 'loopwright';
+const environment = arithmetic({ operations: ['+'] });
+const train = environment.problems({ split: 'rl', count: 600, seed: 1 })${train};
+const heldOut = environment.problems({ split: 'held-out', count: 50, seed: 1 });
+export const task = defineTask({ name: 'sums', environment, train, heldOut, settings: { maxTokens: 8 } });
+`;
+
+test('sums on the bundled model may be trained on; the rates are kept, and asked for only once', async () => {
+  const file = join(parent, 'task.mjs');
+  await writeFile(file, taskOf(''));
+  const args = ['preflight', file, '--prompts', '20', '--json'];
+  const first = await runCommand(args, { home, cwd: parent });
+  expect(first.stderr).toBe('');
+  expect(first.code).toBe(0);
+  const report = first.events.at(-1)!;
+  expect(report).toMatchObject({ type: 'preflight', outcome: 'go', prompts: { train: 600, measured: 20 } });
+  const rates = (await readFile(join(parent, 'preflight', 'rates.jsonl'), 'utf8')).trim().split('\n');
+  expect(rates).toHaveLength(20);
+  expect(JSON.parse(rates[0]!)).toMatchObject({ id: expect.any(String), n: 8 });
+  const again = await runCommand(args, { home, cwd: parent });
+  expect(again.events.at(-1)).toEqual(report);
+  const progress = (await readFile(join(parent, 'preflight', 'progress.jsonl'), 'utf8')).trim().split('\n');
+  expect(progress).toHaveLength(21);
+});
+
+test('too few prompts are no go, with the reason and the remedy', async () => {
+  const file = join(parent, 'few.mjs');
+  await writeFile(file, taskOf('.slice(0, 30)'));
+  const { code, stdout } = await runCommand(['preflight', file, '--prompts', '4', '--out', join(parent, 'few')], {
+    home,
+    cwd: parent,
+  });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/stop {2}preflight\/few-prompts\n {6}30 prompts to train on\n {6}→ gather 500/);
+  expect(stdout).toContain('No go.');
+});

@@ -1,4 +1,5 @@
 /** GRPO over episodes of several turns: the same loop, other rollouts. */
+import { readFileSync } from 'node:fs';
 import type { DatumFor } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
 import type { RlLossName } from '../datums/rl-datum.js';
@@ -199,6 +200,17 @@ describe('runGrpo over episodes', () => {
     });
   });
 
+  it('is called as the guide says', async () => {
+    const guide = readFileSync(new URL('../../../../docs/guides/environments.md', import.meta.url), 'utf8');
+    const [, line] = /```ts\n(.*credit: .*)\n```/.exec(guide)!;
+    const training = Object.assign(new Bandit(), { getTokenizer: async () => tokenizer });
+    const [environment, steps] = [eachItsOwn, 1];
+    // biome-ignore format: the guide's line
+    const { sampler } = await runGrpo({ training, environment, credit: 'turn', steps });
+    expect(sampler).toBeDefined();
+    expect(readFileSync(new URL(import.meta.url), 'utf8')).toContain(`\n    ${line!.trim()}\n`);
+  });
+
   it('skips a step in which all are worth the same, and draws others where that is allowed', async () => {
     const constant = responding(() => graded(0.5));
     const { training, skippedSteps, steps } = await run({ environment: constant, refillRounds: 2 });
@@ -283,6 +295,18 @@ describe('runGrpo over episodes', () => {
     }
     const masked = await run({ overlong: 'mask' }); // each answer is one token, cut off by its limit
     expect(masked.skippedSteps).toBe(1);
+  });
+
+  it('says once that another temperature samples from another policy than the one that is trained (B6)', async () => {
+    const constant = responding((_, at) => graded(at % 2));
+    const { steps } = await run({ environment: constant, temperature: 0.5, steps: 2 });
+    expect(steps.map(({ warnings }) => warnings)).toEqual([
+      [expect.stringMatching(/^guard\/sampling_policy: .* temperature 0\.5, .*biased$/)],
+      [],
+    ]);
+    expect(steps[0]!.metrics['ratio/mean']).toBeCloseTo(1, 9);
+    const plain = await run({ environment: responding((_, at) => graded(at % 2)) });
+    expect(plain.steps[0]!.warnings).toEqual([]);
   });
 
   it('refuses wrong options at once', async () => {

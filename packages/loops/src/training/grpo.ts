@@ -29,6 +29,7 @@ import {
   type StepOf,
 } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
+import { samplingWarnings } from './sampling-warning.js';
 import { withScope } from './scope.js';
 
 /**
@@ -105,7 +106,10 @@ function loop<P, G>(
         step,
         totalSteps: run.steps,
         groups,
-        warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
+        warnings: [
+          ...(step === 1 ? [...gateWarnings(run.gate), ...samplingWarnings(run)] : []),
+          ...task.warnings(groups),
+        ],
       };
       if (data.length === 0) {
         skippedSteps += 1;

@@ -1,5 +1,6 @@
 /** Large batches: cut into requests that a server takes, and put together again. */
 import { complaint, type Datum, type PassResult } from '@loopwright/protocol';
+import type { ForwardBackwardOutput } from './training-calls.js';
 
 /** Bounds of one request, as the published client keeps them. */
 export const batchLimits = { datums: 1024, bytes: 10_000_000 } as const;
@@ -69,7 +70,13 @@ function weightedMean(values: readonly Weighted[]): number {
   return values.reduce((sum, entry) => sum + entry.value * entry.weight, 0) / weight;
 }
 
-function mergeMetrics(parts: readonly PassResult[]): Record<string, number> {
+/** What {@link mergeMetrics} needs of a part. */
+interface Measured {
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly outputs: readonly unknown[];
+}
+
+function mergeMetrics(parts: readonly Measured[]): Record<string, number> {
   const values = new Map<string, Weighted[]>();
   for (const { metrics, outputs } of parts) {
     for (const [name, value] of Object.entries(metrics)) {
@@ -89,6 +96,17 @@ export function mergePasses(parts: readonly PassResult[]): PassResult {
   return {
     outputs: parts.flatMap(({ outputs }) => outputs),
     lossSum: parts.reduce((sum, part) => sum + part.lossSum, 0),
+    metrics: mergeMetrics(parts),
+    trainingTokens: parts.reduce((sum, part) => sum + part.trainingTokens, 0),
+  };
+}
+
+/** What `forwardBackward` gave for the parts of a batch, as it would have given it for the whole. */
+export function mergePassOutputs(parts: readonly ForwardBackwardOutput[]): ForwardBackwardOutput {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  return {
+    outputs: parts.flatMap(({ outputs }) => outputs),
     metrics: mergeMetrics(parts),
     trainingTokens: parts.reduce((sum, part) => sum + part.trainingTokens, 0),
   };

@@ -8,6 +8,7 @@ export type {
   VersionPart,
   VersionQuery,
 } from '@loopwright/wires/loopwright';
+export { mergePassOutputs } from './batches.js';
 export type { Clock } from './clock.js';
 export type { CustomDatum, CustomLoss, CustomLossValue, CustomPassOutput } from './custom-loss.js';
 export type { LossConfigFor } from './losses.js';

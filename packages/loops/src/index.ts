@@ -207,10 +207,13 @@ export type {
   CommonGrpoOptions,
   EpisodeGrpoOptions,
   EpisodeGrpoStep,
+  GroupOrigin,
   GrpoOptions,
   GrpoReference,
   GrpoResult,
   GrpoStep,
+  LoopNotice,
+  StalePolicy,
 } from './training/grpo-options.js';
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftStep } from './training/sft.js';

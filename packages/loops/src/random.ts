@@ -13,8 +13,14 @@ export interface Random {
   shuffle<T>(items: readonly T[]): T[];
 }
 
+/** A stream that another can go on from. */
+export interface SavableRandom extends Random {
+  /** What `createRandom` makes the rest of this stream from. */
+  readonly state: number;
+}
+
 /** @param seed any integer; its low 32 bits count */
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number): SavableRandom {
   let state = seed | 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) | 0;
@@ -24,6 +30,9 @@ export function createRandom(seed: number): Random {
   };
   const integer = (bound: number): number => Math.floor(next() * bound);
   return {
+    get state() {
+      return state;
+    },
     next,
     integer,
     pick(items) {

@@ -80,34 +80,77 @@ export async function runEpisodes<P extends EpisodeProblem>(
   });
 }
 
+/** What all episodes of a run have in common. */
+export type RunnerOptions<P extends EpisodeProblem> = Omit<
+  RunEpisodesOptions<P>,
+  'sampler' | 'problems' | 'groupSize' | 'maxFailureShare' | 'seed' | 'signal' | 'onRollout'
+>;
+
+export interface OneEpisode<P extends EpisodeProblem> {
+  readonly sampler: Sampler;
+  readonly problem: P;
+  readonly seed: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs episodes one by one as they are asked for, of all that are asked for `concurrency` at once; the time of an episode
+ * begins with its turn.
+ *
+ * @returns a function that throws the signal's reason
+ */
+export function episodeRunner<P extends EpisodeProblem>(
+  options: RunnerOptions<P>,
+): (episode: OneEpisode<P>) => Promise<EpisodeRollout<P>> {
+  const run = limitsOf(options);
+  const { tokenizer, environment } = options;
+  const waiting: (() => void)[] = [];
+  let free = run.concurrency;
+  return async ({ signal, ...episode }) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await timed(run, signal, (limits) =>
+        runEpisode({ ...run, tokenizer, environment, ...episode, ...limits }),
+      );
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
+
 function resolve<P extends EpisodeProblem>({
   groupSize = 8,
+  maxFailureShare = 0.2,
+  seed = 0,
+  ...rest
+}: RunEpisodesOptions<P>) {
+  wholeNumber('problems.length', rest.problems.length, 1);
+  wholeNumber('groupSize', groupSize, 1);
+  numberWithin('maxFailureShare', maxFailureShare, { min: 0, max: 1 });
+  const { sampler, tokenizer, environment } = rest;
+  return { ...limitsOf(rest), sampler, tokenizer, environment, groupSize, maxFailureShare, seed };
+}
+
+function limitsOf<P extends EpisodeProblem>({
   maxTurns = 8,
   maxTokens = 512,
   maxContext = Number.POSITIVE_INFINITY,
   temperature = 1,
   timeoutMs = 600_000,
   concurrency = 64,
-  maxFailureShare = 0.2,
-  seed = 0,
   now = () => performance.now(),
   after = (ms, action) => {
     const timer = setTimeout(action, ms);
     return () => clearTimeout(timer);
   },
-  ...rest
-}: RunEpisodesOptions<P>) {
-  wholeNumber('problems.length', rest.problems.length, 1);
-  wholeNumber('groupSize', groupSize, 1);
+}: RunnerOptions<P>) {
   checkLimits({ maxTurns, maxContext, timeoutMs, concurrency });
   wholeNumber('maxTokens', maxTokens, 1);
   numberWithin('temperature', temperature, { min: 0, max: 2 });
-  numberWithin('maxFailureShare', maxFailureShare, { min: 0, max: 1 });
-  const { sampler, tokenizer, environment } = rest;
-  return {
-    ...{ sampler, tokenizer, environment, groupSize, maxTurns, maxTokens, maxContext, temperature, timeoutMs },
-    ...{ concurrency, maxFailureShare, seed, now, after },
-  };
+  return { maxTurns, maxTokens, maxContext, temperature, timeoutMs, concurrency, now, after };
 }
 
 export type EpisodeLimits = Pick<

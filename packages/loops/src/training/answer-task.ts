@@ -5,7 +5,7 @@ import { scoreGroups, teaches, trainingData, withPenalties } from './grpo-data.j
 import { gradingWarning, rolloutMetrics } from './grpo-metrics.js';
 import type { Resolved } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
-import { gradeGroups, type RolloutGroup, sampleGroups } from './rollouts.js';
+import { checkGrading, gradeGroups, type RolloutGroup, sampleGroups } from './rollouts.js';
 
 export interface AnswerTaskOptions<P extends Problem> {
   readonly environment: Environment<P>;
@@ -21,23 +21,21 @@ export function answerTask<P extends Problem>({
   const { samplesPerGroup: numSamples, maxTokens, temperature, maxGraderErrorShare, onGraderError } = run;
   return {
     draw: (random) => environment.draw(random),
-    async round(problems, { sampler, scope, seedOf, earlier, lap, reference }) {
-      const sampling = { numSamples, maxTokens, temperature, seedOf };
-      const sampled = await sampleGroups({ sampler, environment, tokenizer, problems, scope, ...sampling });
-      lap('time/sample_ms');
-      if (reference !== undefined) {
-        for (const [sample, logprobs] of await scoreGroups(sampled, reference.scorer, scope))
-          reference.scores.set(sample, logprobs);
-        lap('time/reference_ms');
-      }
-      const limits = { maxGraderErrorShare, onGraderError, earlier };
-      const graded = withPenalties(
-        await gradeGroups({ groups: sampled, environment, tokenizer, ...limits, scope }),
-        run,
+    async group(problem, { sampler, scope, seeds, timed, reference }) {
+      const sampling = { numSamples, maxTokens, temperature, seedOf: () => seeds.answers };
+      const sampled = await timed('sample', () =>
+        sampleGroups({ sampler, environment, tokenizer, problems: [problem], scope, ...sampling }),
       );
-      lap('time/grade_ms');
-      return graded;
+      if (reference !== undefined) {
+        const scored = await timed('reference', () => scoreGroups(sampled, reference.scorer, scope));
+        for (const [sample, logprobs] of scored) reference.scores.set(sample, logprobs);
+      }
+      const graded = await timed('grade', () =>
+        gradeGroups({ groups: sampled, environment, tokenizer, onGraderError, scope }),
+      );
+      return withPenalties(graded, run)[0]!; // of one problem
     },
+    check: (groups) => checkGrading(groups, maxGraderErrorShare),
     teaches: (group) => teaches(group, run),
     data: (groups, reference) => trainingData(groups, { ...run, reference }),
     metrics: rolloutMetrics,

@@ -3,7 +3,7 @@ import type { Tokenizer } from '@loopwright/text';
 import { isFailure } from '../environments/environment.js';
 import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment.js';
 import type { EpisodeRollout } from '../episodes/run-episode.js';
-import { checkFailures, type EpisodeGroup, runEpisodes } from '../episodes/run-episodes.js';
+import { checkFailures, type EpisodeGroup, episodeRunner } from '../episodes/run-episodes.js';
 import { overlongPenalty } from '../statistics/lengths.js';
 import type { Credit } from './episode-credit.js';
 import { episodeData, scoreEpisodes, teachesEpisodes } from './episode-data.js';
@@ -26,26 +26,25 @@ export function episodeTask<P extends EpisodeProblem>({
   credit,
   ...limits
 }: EpisodeTaskOptions<P>): GrpoTask<P, EpisodeGroup<P>> {
-  const { samplesPerGroup: groupSize, maxTokens, temperature, now } = run;
+  const { samplesPerGroup: groupSize, maxTokens, temperature, now, maxGraderErrorShare } = run;
+  const runner = episodeRunner({ ...limits, tokenizer, environment, maxTokens, temperature, now });
   return {
     draw: (random) => environment.draw(random),
-    async round(problems, { sampler, scope, seedOf, earlier, lap, reference }) {
-      const sampling = { sampler, tokenizer, environment, problems, groupSize, maxTokens, temperature, now };
-      const [groups] = await scope.all([
-        // Failures are counted over the whole step, below.
-        (signal) => runEpisodes({ ...limits, ...sampling, seed: seedOf(0), maxFailureShare: 1, signal }),
-      ]);
-      lap('time/sample_ms');
-      checkFailures(
-        [...earlier, ...groups].flatMap(({ rollouts }) => rollouts),
-        run.maxGraderErrorShare,
-      );
-      if (reference !== undefined) {
-        await scoreEpisodes(groups, { ...reference, scope });
-        lap('time/reference_ms');
-      }
-      return groups.map((group) => ({ ...group, rollouts: group.rollouts.map((rollout) => worth(rollout, run)) }));
+    async group(problem, { sampler, scope, seeds, timed, reference }) {
+      const members = Array.from({ length: groupSize }, (_, member) => (signal: AbortSignal) => {
+        const seed = seeds.episode(member);
+        return runner({ sampler, problem, seed, signal });
+      });
+      const rollouts = await timed('sample', () => scope.all(members));
+      if (reference !== undefined)
+        await timed('reference', () => scoreEpisodes([{ problem, rollouts }], { ...reference, scope }));
+      return { problem, rollouts: rollouts.map((rollout) => worth(rollout, run)) };
     },
+    check: (groups) =>
+      checkFailures(
+        groups.flatMap(({ rollouts }) => rollouts),
+        maxGraderErrorShare,
+      ),
     teaches: (group) => teachesEpisodes(group, { ...run, credit }),
     data: (groups, reference) => episodeData(groups, { ...run, reference, credit }),
     metrics: (groups, reference) => episodeMetrics(groups, { reference, credit }),

@@ -5,7 +5,7 @@ import { type Interval, wilsonInterval } from '../statistics/intervals.js';
 import type { Sampler } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
 import { numberWithin, wholeNumber } from './options.js';
-import { gradeGroups, type Rollout, sampleGroups } from './rollouts.js';
+import { checkGrading, gradeGroups, type Rollout, sampleGroups } from './rollouts.js';
 import { withScope } from './scope.js';
 
 export interface EvaluateOptions<P extends Problem> {
@@ -59,7 +59,8 @@ export async function evaluate<P extends Problem>(
   return withScope(signal, async (scope) => {
     const greedy = { numSamples: 1, temperature: 0, maxTokens };
     const sampled = await sampleGroups({ sampler, environment, tokenizer, problems, scope, ...greedy });
-    const groups = await gradeGroups({ groups: sampled, environment, tokenizer, maxGraderErrorShare, scope });
+    const groups = await gradeGroups({ groups: sampled, environment, tokenizer, scope });
+    checkGrading(groups, maxGraderErrorShare);
     const answers = groups.flatMap(({ problem, rollouts }) => rollouts.map((rollout) => ({ problem, ...rollout })));
     const count = (test: (rollout: Rollout) => boolean): number => answers.filter(test).length;
     const graderErrors = count(({ grade }) => isFailure(grade));

@@ -1,64 +1,94 @@
-/** The groups of a step: drawn, sampled, scored, judged, and filled up where some teach nothing. */
-import { mixSeed, type Random } from '../random.js';
-import type { Sampler } from './clients.js';
-import type { GrpoReference, Resolved } from './grpo-options.js';
-import type { GrpoTask, ReferenceScores } from './grpo-task.js';
-import type { Scope } from './scope.js';
+/** The groups of a step: taken from the pool as they come, filled up where some teach nothing, and handed on to be trained. */
+
+import { type Metrics, unionLength } from './grpo-metrics.js';
+import type { GroupOrigin, Resolved } from './grpo-options.js';
+import type { GroupPhase, GrpoTask, ReferenceScores } from './grpo-task.js';
+import type { PooledGroup, RolloutPool } from './rollout-pool.js';
 
 export interface CollectOptions<P, G> {
   readonly run: Resolved;
   readonly task: GrpoTask<P, G>;
-  readonly sampler: Sampler;
-  readonly random: Random;
-  readonly scope: Scope;
+  readonly pool: RolloutPool<P, G>;
   /** From 1. */
   readonly step: number;
-  /** Milliseconds since the last call. */
-  readonly clock: () => number;
+  /** Optimizer steps so far. */
+  readonly updates: number;
+  /** Told of `groupsPerPass` groups that teach something as soon as they are there. */
+  readonly onPart: (groups: readonly G[], reference: ReferenceScores | undefined) => void;
 }
 
 export interface Collected<G> {
-  /** All that was sampled, the groups that teach nothing included. */
-  readonly groups: readonly G[];
+  /** All that was sampled, in the order of problems, the groups that teach nothing included. */
+  readonly groups: readonly (G & GroupOrigin)[];
+  /** Groups that `onPart` was not told of. */
+  readonly rest: readonly G[];
   /** Undefined when the step measures no distance. */
   readonly reference: ReferenceScores | undefined;
-  readonly times: Readonly<Record<string, number>>;
+  readonly metrics: Metrics;
 }
 
 /**
- * Draws P problems; then, for as many rounds as are allowed, as many as groups teach nothing.
+ * Takes P groups; then, for as many rounds as are allowed, as many as teach nothing.
  *
  * @throws `cancelled`, and what the task throws
  * @see arXiv:2503.14476 (DAPO), section 3.2, for the refill
  */
-export async function collectGroups<P, G>({
-  run,
-  task,
-  sampler,
-  random,
-  scope,
-  step,
-  clock,
-}: CollectOptions<P, G>): Promise<Collected<G>> {
-  const groups: G[] = [];
-  const scores = new Map<object, readonly number[]>();
-  const times: Record<string, number> = {};
-  const lap = (name: string): void => {
-    times[name] = (times[name] ?? 0) + clock();
-  };
-  const reference = isMeasured(run, step) ? { scorer: run.reference.scorer, scores } : undefined;
+export async function collectGroups<P, G>(options: CollectOptions<P, G>): Promise<Collected<G>> {
+  const { run, task, pool, step, updates, onPart } = options;
+  const start = run.now();
+  const pooled: (PooledGroup<G> & { readonly group: G & GroupOrigin })[] = [];
+  const inOrder = () => pooled.toSorted((a, b) => a.ticket.index - b.ticket.index);
+  let part: PooledGroup<G>[] = [];
   for (let round = 0; round <= run.refillRounds; round++) {
-    const missing = run.groupsPerStep - groups.filter((group) => task.teaches(group)).length;
+    const missing = run.groupsPerStep - pooled.filter(({ group }) => task.teaches(group)).length;
     if (missing === 0) break;
-    const problems = Array.from({ length: missing }, () => task.draw(random));
-    const first = groups.length;
-    const seedOf = (group: number): number => mixSeed(run.seed, step, first + group);
-    const earlier = [...groups];
-    groups.push(...(await task.round(problems, { sampler, scope, seedOf, earlier, lap, reference })));
+    pool.ask({ step, count: missing, first: pooled.length });
+    for (let i = 0; i < missing; i++) {
+      const each = await pool.next();
+      const { ticket, policy } = each;
+      const origin = { problemIndex: ticket.index, policyStep: policy.step, age: updates - policy.updates };
+      const known = { ...each, group: { ...each.group, ...origin } };
+      pooled.push(known);
+      if (task.teaches(known.group)) part.push(known);
+      if (part.length < run.groupsPerPass) continue;
+      onPart(groupsOf(part), scoresOf(part));
+      part = [];
+    }
+    task.check(groupsOf(inOrder()));
   }
-  return { groups, reference: reference === undefined ? undefined : scores, times };
+  const all = inOrder();
+  const groups = all.map(({ group }) => group);
+  const ages = groups.map(({ age }) => age);
+  const { requeued, dropped } = pool.takeCounts();
+  const rest = Number.isFinite(run.groupsPerPass) ? groupsOf(part) : groups;
+  return {
+    ...{ groups, rest, reference: scoresOf(all) },
+    metrics: {
+      'groups/refilled': groups.length - run.groupsPerStep,
+      'groups/requeued': requeued,
+      'groups/dropped': dropped,
+      'staleness/mean': ages.reduce((sum, age) => sum + age, 0) / ages.length,
+      'staleness/max': Math.max(...ages),
+      ...times(all),
+      'time/wait_ms': run.now() - start,
+    },
+  };
 }
 
-function isMeasured(run: Resolved, step: number): run is Resolved & { readonly reference: GrpoReference } {
-  return run.reference !== undefined && (step - 1) % run.everySteps === 0;
+function groupsOf<G>(pooled: readonly PooledGroup<G>[]): G[] {
+  return pooled.toSorted((a, b) => a.ticket.index - b.ticket.index).map(({ group }) => group);
+}
+
+function scoresOf<G>(pooled: readonly PooledGroup<G>[]): ReferenceScores | undefined {
+  const scored = pooled.flatMap(({ scores }) => (scores === undefined ? [] : [scores]));
+  return scored.length === 0 ? undefined : new Map(scored.flatMap((scores) => [...scores]));
+}
+
+/** Milliseconds in which any of the groups was sampled, scored, judged. */
+function times<G>(pooled: readonly PooledGroup<G>[]): Metrics {
+  const spans = pooled.flatMap((each) => each.spans);
+  const phases = new Set<GroupPhase>(spans.map(({ phase }) => phase));
+  return Object.fromEntries(
+    [...phases].map((phase) => [`time/${phase}_ms`, unionLength(spans.filter((span) => span.phase === phase))]),
+  );
 }

@@ -127,3 +127,13 @@ export function gradingWarning(groups: readonly RolloutGroup<Problem>[]): string
 export function finite(metrics: Metrics): Metrics {
   return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
 }
+
+/** Lengths of time in which anything of these spans went on. */
+export function unionLength(spans: readonly { readonly from: number; readonly to: number }[]): number {
+  let [length, end] = [0, Number.NEGATIVE_INFINITY];
+  for (const { from, to } of spans.toSorted((a, b) => a.from - b.from)) {
+    length += Math.max(0, to - Math.max(from, end));
+    end = Math.max(end, to);
+  }
+  return length;
+}

@@ -38,7 +38,7 @@ export interface CommonGrpoOptions {
   readonly weightDecay?: number;
   /** Global norm; default 1. 0 is off. */
   readonly gradClipNorm?: number;
-  /** Default `importance_sampling`. */
+  /** Default `importance_sampling`; `cispo` where `maxStepsOffPolicy` is above 0: its bounded ratio corrects for older policies. */
   readonly loss?: RlLossName;
   /** Settings of the loss: the clip thresholds for `ppo` and `cispo`, `beta` for `dro`. The client refuses those of another loss. */
   readonly lossConfig?: LossConfig<'ppo'> | LossConfig<'dro'>;
@@ -56,6 +56,20 @@ export interface CommonGrpoOptions {
    * counted: `groups/dead`, `groups/refilled`.
    */
   readonly refillRounds?: number;
+  /**
+   * k: sampling goes on while the trainer steps, and a group is used if its policy is at most this many optimizer steps old;
+   * default 0: sample, then step. At most k + 1 steps' groups are under way or waiting.
+   */
+  readonly maxStepsOffPolicy?: number;
+  /** What becomes of a group that is older: its problem is sampled again (`requeue`, the default), or left out (`drop`). Counted either way. */
+  readonly stalePolicy?: StalePolicy;
+  /** Groups that are sampled and judged at once; default: all that `maxStepsOffPolicy` allows. */
+  readonly maxGroupsUnderWay?: number;
+  /**
+   * Groups of one `forwardBackward`, which is sent as soon as so many that teach something are there; default: all of a step in one. The
+   * gradient is the sum of the parts', and so the same up to rounding. `advantages` sees the groups of one such part at a time.
+   */
+  readonly groupsPerPass?: number;
   /** A model to stay near to, or only to measure the distance from: usually the base. */
   readonly reference?: GrpoReference;
   /** Share of answers that may fail to be graded before the run stops; default 0.2. */
@@ -72,10 +86,17 @@ export interface CommonGrpoOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
   readonly now?: () => number;
+  /** Told at once; default: `console.warn` with the message. */
+  readonly onNotice?: (notice: LoopNotice) => void;
+}
+
+interface OverProblems<P> {
+  /** To be taken epoch by epoch, each in an order of its own that the seed decides; default: the environment draws. */
+  readonly problems?: readonly P[];
 }
 
 /** For problems of one answer. */
-export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions {
+export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions, OverProblems<P> {
   readonly environment: Environment<P>;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
@@ -88,12 +109,33 @@ export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions {
  */
 export interface EpisodeGrpoOptions<P extends EpisodeProblem>
   extends CommonGrpoOptions,
+    OverProblems<P>,
     Pick<RunEpisodesOptions<P>, 'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency' | 'after'> {
   readonly environment: EpisodeEnvironment<P>;
   /** Default `episode`. */
   readonly credit?: Credit;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: EpisodeGrpoStep<P>) => void | Promise<void>;
+}
+
+/** What becomes of groups whose policy is too old. */
+export type StalePolicy = 'requeue' | 'drop';
+
+/** Where a group comes from. */
+export interface GroupOrigin {
+  /** Of its problem, in the order of the run's problems, from 0. */
+  readonly problemIndex: number;
+  /** The step that made the weights it was sampled from; 0 before the first. */
+  readonly policyStep: number;
+  /** Optimizer steps between those weights and the ones it is trained on. */
+  readonly age: number;
+}
+
+/** Something that people should know of a run. */
+export interface LoopNotice {
+  readonly type: 'loss-note' | 'epoch-end';
+  /** A sentence, without content. */
+  readonly message: string;
 }
 
 export interface GrpoReference {
@@ -120,7 +162,7 @@ interface GrpoStepFacts<G> {
   /** What went wrong without ending the run, such as answers that could not be graded; one line each, without content. */
   readonly warnings: readonly string[];
   /** What was sampled: content, for people and tests, not for logs. */
-  readonly groups: readonly G[];
+  readonly groups: readonly (G & GroupOrigin)[];
 }
 
 /** One step; a skipped one changed no weights. */
@@ -151,7 +193,11 @@ export function resolve({
   learningRate = 1e-4,
   weightDecay = 0,
   gradClipNorm = 1,
-  loss = 'importance_sampling',
+  maxStepsOffPolicy = 0,
+  stalePolicy = 'requeue',
+  maxGroupsUnderWay = Number.POSITIVE_INFINITY,
+  groupsPerPass = Number.POSITIVE_INFINITY,
+  loss = maxStepsOffPolicy > 0 ? 'cispo' : 'importance_sampling',
   lossConfig = {},
   advantages = centerRewards,
   lengthNormalization = 1,
@@ -163,6 +209,7 @@ export function resolve({
   graderGate,
   seed = 0,
   now = () => performance.now(),
+  onNotice = ({ message }) => console.warn(message),
   training,
 }: CommonGrpoOptions) {
   wholeNumber('steps', steps, 1);
@@ -177,6 +224,18 @@ export function resolve({
     numberWithin('overlong.penalizeLast', overlong.penalizeLast, { min: 1, max: maxTokens });
   }
   wholeNumber('refillRounds', refillRounds, 0);
+  wholeNumber('maxStepsOffPolicy', maxStepsOffPolicy, 0);
+  if (maxGroupsUnderWay !== Number.POSITIVE_INFINITY) wholeNumber('maxGroupsUnderWay', maxGroupsUnderWay, 1);
+  if (groupsPerPass !== Number.POSITIVE_INFINITY) {
+    wholeNumber('groupsPerPass', groupsPerPass, 1);
+    if (lengthNormalization === 'batch') {
+      const expected = 'nothing with `lengthNormalization: "batch"`, which divides by the tokens of the whole step';
+      throw complaint({ field: 'options.groupsPerPass', expected, got: String(groupsPerPass) });
+    }
+  }
+  if (stalePolicy !== 'requeue' && stalePolicy !== 'drop') {
+    throw complaint({ field: 'options.stalePolicy', expected: '`requeue` or `drop`', got: String(stalePolicy) });
+  }
   if (onGraderError !== 'exclude') finiteNumber('onGraderError.floor', onGraderError.floor);
   const klCoefficient = reference?.klCoefficient ?? 0;
   const everySteps = klCoefficient === 0 ? (reference?.everySteps ?? 1) : 1;
@@ -197,6 +256,7 @@ export function resolve({
     ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
     ...{ loss, lossConfig, advantages, maxGraderErrorShare, onGraderError, seed, now, reference },
     ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },
+    ...{ maxStepsOffPolicy, stalePolicy, maxGroupsUnderWay, groupsPerPass, onNotice },
   };
 }
 

@@ -5,6 +5,7 @@ import type { ReferencedDatum } from '../losses/loss-datum.js';
 import type { Random } from '../random.js';
 import type { Sampler, Scorer } from './clients.js';
 import type { Metrics } from './grpo-metrics.js';
+import type { GroupSeeds } from './problem-stream.js';
 import type { Scope } from './scope.js';
 
 /** Log-probabilities of sampled tokens under the reference, by what was sampled. */
@@ -16,25 +17,27 @@ export interface TrainingData {
   readonly near: readonly ReferencedDatum[];
 }
 
-/** A round of new groups. */
-export interface Round<G> {
+/** What takes time in the making of a group. */
+export type GroupPhase = 'sample' | 'reference' | 'grade';
+
+/** How a group is to be made. */
+export interface GroupWork {
   readonly sampler: Sampler;
   readonly scope: Scope;
-  /** Of a group of this round, by its index. */
-  readonly seedOf: (group: number) => number;
-  /** Judged before in this step. */
-  readonly earlier: readonly G[];
-  /** Notes that a part of the work has ended: `time/sample_ms` and so on. */
-  readonly lap: (name: string) => void;
-  /** Absent when this step measures no distance. */
+  readonly seeds: GroupSeeds;
+  /** Notes from when to when a part of the work went on. */
+  readonly timed: <T>(phase: GroupPhase, work: () => Promise<T>) => Promise<T>;
+  /** Absent when no distance is measured. */
   readonly reference: { readonly scorer: Scorer; readonly scores: Map<object, readonly number[]> } | undefined;
 }
 
 /** @typeParam G the rollouts of one problem */
 export interface GrpoTask<P, G> {
   draw(random: Random): P;
-  /** Samples, scores and judges a group for each problem. @throws `cancelled`, what the client throws, and when too many failed */
-  round(problems: readonly P[], round: Round<G>): Promise<readonly G[]>;
+  /** Samples, scores and judges the group of a problem. @throws `cancelled`, and what the client throws */
+  group(problem: P, work: GroupWork): Promise<G>;
+  /** @throws when too many of what these groups hold could not be judged */
+  check(groups: readonly G[]): void;
   /** Whether a group has something to train on. */
   teaches(group: G): boolean;
   data(groups: readonly G[], reference: ReferenceScores | undefined): TrainingData;

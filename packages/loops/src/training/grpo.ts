@@ -4,20 +4,17 @@
  *
  * Shapes: P groups (problems) of a step, G samples of a group.
  */
-import type { LossConfigFor, OptimStepOutput } from '@loopwright/client';
+import type { OptimStepOutput } from '@loopwright/client';
 import type { Tokenizer } from '@loopwright/text';
-import type { RlLossName } from '../datums/rl-datum.js';
 import type { Problem } from '../environments/environment.js';
 import type { EpisodeProblem } from '../episodes/environment.js';
 import { checkLimits } from '../episodes/run-episodes.js';
 import type { GateDecision } from '../grader-gate/require-gate.js';
-import { klLoss } from '../losses/kl-loss.js';
-import { createRandom } from '../random.js';
 import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
 import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
-import { collectGroups } from './grpo-collect.js';
+import { type CollectOptions, collectGroups } from './grpo-collect.js';
 import { type Metrics, trainingMetrics } from './grpo-metrics.js';
 import {
   type CommonGrpoOptions,
@@ -29,6 +26,10 @@ import {
   type StepOf,
 } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
+import { wholeNumber } from './options.js';
+import { Passes } from './passes.js';
+import { ProblemStream } from './problem-stream.js';
+import { type Policy, RolloutPool } from './rollout-pool.js';
 import { samplingWarnings } from './sampling-warning.js';
 import { withScope } from './scope.js';
 
@@ -39,6 +40,8 @@ import { withScope } from './scope.js';
  * coefficient is set, and others are drawn in their place where `refillRounds` allows it; a step with no other groups is
  * skipped and says so. Answers that could not be graded are left out of
  * their group's mean.
+ *
+ * With `maxStepsOffPolicy` above 0 sampling goes on while the trainer steps, from the newest weights there are.
  *
  * After an error or an abort the training client is as it was after its last completed call; save it if you want to go on.
  * A gradient may be pending: `optimStep` would apply it, `loadState` drops it.
@@ -51,6 +54,7 @@ export function runGrpo<P extends Problem>(options: GrpoOptions<P>): Promise<Grp
 export function runGrpo<P extends EpisodeProblem>(options: EpisodeGrpoOptions<P>): Promise<GrpoResult>;
 export async function runGrpo<P extends Problem>(options: GrpoOptions<P> | EpisodeGrpoOptions<P>): Promise<GrpoResult> {
   const run = resolve(options);
+  if (options.problems !== undefined) wholeNumber('problems.length', options.problems.length, 1);
   if (!isOfEpisodes(options))
     return loop(options, run, (tokenizer) => answerTask({ environment: options.environment, tokenizer, run }));
   const { environment, maxTurns, maxContext, timeoutMs, concurrency, after, credit = 'episode' } = options;
@@ -73,35 +77,50 @@ function withoutUndefined<T extends object>(options: T): Given<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>; // true: of the same keys, without some
 }
 
-interface LoopOptions<G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal'> {
+interface LoopOptions<P, G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal'> {
+  readonly problems?: readonly P[];
   readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
 }
 
 function loop<P, G>(
-  options: LoopOptions<G>,
+  options: LoopOptions<P, G>,
   run: Resolved,
   taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>,
 ): Promise<GrpoResult> {
   return withScope(options.signal, async (scope) => {
-    const { training } = options;
+    const { training, problems } = options;
+    const { seed, groupsPerStep, now, onNotice } = run;
+    noteLoss(run);
     const task = taskOf(options.tokenizer ?? (await training.getTokenizer()));
-    const random = createRandom(run.seed);
+    const source = problems === undefined ? { draw: task.draw } : { problems };
+    const onEpoch = (epoch: number): void => {
+      const all = `${problems?.length ?? 0} problems`;
+      const message = `epoch ${epoch} of ${all} has ended: each was taken once, and they come again in another order`;
+      onNotice({ type: 'epoch-end', message });
+    };
+    const stream = new ProblemStream<P>({ source, seed, groupsPerStep, onEpoch });
     const allMetrics: Metrics[] = [];
     let skippedSteps = 0;
     const save = (signal: AbortSignal): Promise<Sampler> => training.saveWeightsAndGetSamplingClient({ signal });
-    let [sampler] = await scope.all([save]);
+    const [sampler] = await scope.all([save]);
+    let policy: Policy = { sampler, step: 0, updates: 0 };
+    const pool = new RolloutPool({ task, stream, scope, run, policy });
 
     for (let step = 1; step <= run.steps; step++) {
       scope.check();
-      const clock = stopwatch(run.now);
-
-      const { groups, reference, times } = await collectGroups({ run, task, sampler, random, scope, step, clock });
-      const { data, near } = task.data(groups, reference);
-      const before = {
-        ...task.metrics(groups, reference),
-        'groups/refilled': groups.length - run.groupsPerStep,
-        ...times,
-      };
+      const passes = new Passes({ run, training, scope, onError: (error) => pool.fail(error) });
+      const { updates } = policy;
+      const onPart: CollectOptions<P, G>['onPart'] = (part, reference) => passes.send(task.data(part, reference));
+      const {
+        groups,
+        rest,
+        reference,
+        metrics: collected,
+      } = await collectGroups({
+        ...{ run, task, pool, step, updates, onPart },
+      });
+      const last = task.data(rest, reference);
+      const before = { ...task.metrics(groups, reference), ...collected };
       const facts = {
         step,
         totalSteps: run.steps,
@@ -111,7 +130,7 @@ function loop<P, G>(
           ...task.warnings(groups),
         ],
       };
-      if (data.length === 0) {
+      if (passes.data.length + last.data.length === 0) {
         skippedSteps += 1;
         const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };
         allMetrics.push(metrics);
@@ -122,33 +141,34 @@ function loop<P, G>(
       }
 
       const { learningRate, weightDecay, gradClipNorm } = run;
-      const holding = klLoss({ coefficient: run.klCoefficient, estimator: run.estimator });
-      const lossConfig = run.lossConfig as LossConfigFor<RlLossName>; // the union of losses has no type of config; the client checks it
-      let trainMs = 0;
+      const start = now();
+      let trained = start;
+      passes.send(last);
       // Queued together; each takes effect after the one before it.
-      const [passed, , updated, refreshed] = await scope.all([
-        (signal) => training.forwardBackward(data, run.loss, lossConfig, { signal }),
-        async (signal) => {
-          if (near.length > 0) await training.forwardBackwardCustom?.(near, holding, { signal });
-        },
+      const [passed, updated, refreshed] = await scope.all([
+        () => passes.output,
         async (signal): Promise<OptimStepOutput> => {
           const update = await training.optimStep({ learningRate, weightDecay, gradClipNorm, signal });
-          trainMs = clock();
+          trained = now();
           return update;
         },
         save,
       ]);
-      sampler = refreshed;
       const metrics = {
         ...before,
-        ...trainingMetrics(data, passed, updated),
-        'time/train_ms': trainMs,
-        'time/refresh_ms': clock(),
+        ...trainingMetrics(passes.data, passed, updated),
+        'time/train_ms': trained - start,
+        'time/refresh_ms': now() - trained,
       };
+      policy = { sampler: refreshed, step, updates: updates + 1 };
+      if (step < run.steps) pool.renew(policy);
       allMetrics.push(metrics);
       await options.onStep?.({ type: 'step-end', ...facts, metrics });
     }
-    return { sampler, metrics: allMetrics, skippedSteps, ...(run.gate === undefined ? {} : { graderGate: run.gate }) };
+    return {
+      ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps },
+      ...(run.gate === undefined ? {} : { graderGate: run.gate }),
+    };
   });
 }
 
@@ -157,12 +177,13 @@ function gateWarnings(gate: GateDecision | undefined): string[] {
   return [`the gate of the grader failed (${gate.findings.join(', ')}) and was overridden: ${gate.reason}`];
 }
 
-/** Milliseconds since the last call. */
-function stopwatch(now: () => number): () => number {
-  let last = now();
-  return () => {
-    const before = last;
-    last = now();
-    return last - before;
-  };
+/** What a loss makes of answers from older policies. */
+function noteLoss({ maxStepsOffPolicy, loss, onNotice }: Resolved): void {
+  if (maxStepsOffPolicy === 0 || loss === 'cispo' || loss === 'ppo') return;
+  const why =
+    loss === 'dro'
+      ? 'does not weigh answers by the ratio of the two policies'
+      : 'weighs answers by the ratio of the two policies without a bound';
+  const message = `loss ${loss} ${why}, and with maxStepsOffPolicy ${maxStepsOffPolicy} they differ; cispo corrects for that`;
+  onNotice({ type: 'loss-note', message });
 }

@@ -78,31 +78,20 @@ export interface GradeGroupsOptions<P extends Problem> {
   readonly groups: readonly SampledGroup<P>[];
   readonly environment: Environment<P>;
   readonly tokenizer: Tokenizer;
-  /** Above this share of samples that could not be judged, the run stops, whatever becomes of them. */
-  readonly maxGraderErrorShare: number;
   /** Default `exclude`. */
   readonly onGraderError?: OnGraderError;
-  /** Judged before, and counted in that share. */
-  readonly earlier?: readonly RolloutGroup<P>[];
   readonly scope: Scope;
 }
 
-/**
- * Judges every answer; a grader that throws makes a `grader_error`, never a reward.
- *
- * @throws `grader_failed` when too many answers could not be judged, with the first failure as cause
- */
-export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
-  const {
-    groups,
-    environment,
-    tokenizer,
-    maxGraderErrorShare,
-    onGraderError = 'exclude',
-    earlier = [],
-    scope,
-  } = options;
-  const grading = Promise.all(
+/** Judges every answer; a grader that throws makes a `grader_error`, never a reward. */
+export async function gradeGroups<P extends Problem>({
+  groups,
+  environment,
+  tokenizer,
+  onGraderError = 'exclude',
+  scope,
+}: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
+  return Promise.all(
     groups.map(async ({ problem, prompt, sequences }) => ({
       problem,
       prompt,
@@ -117,18 +106,22 @@ export async function gradeGroups<P extends Problem>(options: GradeGroupsOptions
       ),
     })),
   );
-  const graded = await grading;
-  const rollouts = [...earlier, ...graded].flatMap((group) => group.rollouts);
+}
+
+/**
+ * @param maxGraderErrorShare above this share of answers that could not be judged a run stops, whatever becomes of them
+ * @throws `grader_failed` when there are more, with the first failure as cause
+ */
+export function checkGrading(groups: readonly RolloutGroup<Problem>[], maxGraderErrorShare: number): void {
+  const rollouts = groups.flatMap((group) => group.rollouts);
   const failures = rollouts.flatMap(({ grade }) => (isFailure(grade) ? [grade.error] : []));
-  if (failures.length > maxGraderErrorShare * rollouts.length) {
-    throw new LoopwrightError({
-      code: 'grader_failed',
-      message: `grader: ${failures.length} of ${rollouts.length} answers could not be graded, more than the share of ${maxGraderErrorShare} that a run goes on with; mend the grader (the first failure is the cause of this error)`,
-      details: { failed: failures.length, of: rollouts.length, limit: maxGraderErrorShare },
-      cause: failures[0],
-    });
-  }
-  return graded;
+  if (failures.length <= maxGraderErrorShare * rollouts.length) return;
+  throw new LoopwrightError({
+    code: 'grader_failed',
+    message: `grader: ${failures.length} of ${rollouts.length} answers could not be graded, more than the share of ${maxGraderErrorShare} that a run goes on with; mend the grader (the first failure is the cause of this error)`,
+    details: { failed: failures.length, of: rollouts.length, limit: maxGraderErrorShare },
+    cause: failures[0],
+  });
 }
 
 function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefined {

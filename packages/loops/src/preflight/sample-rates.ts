@@ -50,7 +50,7 @@ function rateOf<P extends Problem>(problem: P, options: SampleRatesOptions<P>): 
     const sampling = { numSamples, maxTokens, temperature, seedOf: () => mixSeed(seed, hashText(problem.id)) };
     const shared = { environment, tokenizer, scope };
     const sampled = await sampleGroups({ ...shared, sampler, problems: [problem], ...sampling });
-    const [group] = await gradeGroups({ ...shared, groups: sampled, maxGraderErrorShare: 1 });
+    const [group] = await gradeGroups({ ...shared, groups: sampled });
     const rollouts = group?.rollouts ?? [];
     const count = (test: (rollout: (typeof rollouts)[number]) => boolean): number => rollouts.filter(test).length;
     const graderErrors = count(({ grade }) => isFailure(grade));

@@ -27,6 +27,7 @@ import { type InstalledModel, type ModelCache, ModelRegistry } from './models/mo
 import { OperationLog } from './operations/operation-log.js';
 import { type DrawSeed, randomSeed } from './operations/resolve.js';
 import { collectGarbage } from './registry/collect.js';
+import { noteOrphans } from './registry/orphans.js';
 import { Registry } from './registry/registry.js';
 import { createApp } from './routes/app.js';
 import type { App } from './routes/context.js';
@@ -287,6 +288,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     });
     await service.recover(options.leftoverSessions);
     const opened = database;
+    let orphansNoted = false;
     const sweep = oneAtATime(async () => {
       const movedMs = clock.resync();
       if (Math.abs(movedMs) >= 1000) {
@@ -299,6 +301,11 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
         const times = { nowMs: clock.elapsedMs(), afterMs: swapAfterMs };
         const ended = await engines.endIdle(service.engineNeeds(), times);
         if (ended.length > 0) logger.info({ models: ended }, 'models that nothing used were let go');
+      }
+      if (!orphansNoted) {
+        const orphans = await noteOrphans({ database: opened, blobs });
+        orphansNoted = true;
+        if (orphans > 0) logger.info({ orphans }, 'files that a crash left without a row are collected');
       }
       await collectGarbage({ database: opened, blobs, registry, clock });
     });

@@ -42,4 +42,6 @@ export interface BlobStore {
   materialize(workspaceId: string, manifest: Manifest, directory: string): Promise<void>;
   /** Removes a blob, unless it was written or asked for again within the grace time. Unknown ones are fine. */
   delete(ref: BlobRef): Promise<boolean>;
+  /** Every blob there is. Half-written ones that a crash left are removed on the way. */
+  all(): AsyncIterable<BlobRef>;
 }

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import * as nodeSyncFiles from 'node:fs';
 import * as nodeFiles from 'node:fs/promises';
-import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
+import { dirname, isAbsolute, join, normalize, relative, sep } from 'node:path';
 import type { Readable } from 'node:stream';
 import { complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import type { Durability } from '../durability.js';
@@ -14,7 +14,7 @@ import { VerifiedFiles } from './verified-files.js';
 /** The file operations in use; tests hand in failing ones. */
 export type FileOperations = Pick<
   typeof nodeFiles,
-  'chmod' | 'copyFile' | 'link' | 'mkdir' | 'open' | 'readFile' | 'rename' | 'rm' | 'stat' | 'utimes'
+  'chmod' | 'copyFile' | 'link' | 'mkdir' | 'open' | 'opendir' | 'readFile' | 'rename' | 'rm' | 'stat' | 'utimes'
 >;
 
 export type SmallFileOperations = Pick<typeof nodeSyncFiles, 'renameSync' | 'writeFileSync'>;
@@ -173,6 +173,19 @@ export class FileBlobStore implements BlobStore {
     }
     await this.#files.rename(aside, path);
     return false;
+  }
+
+  async *all(): AsyncIterable<BlobRef> {
+    if (!(await exists(this.#files, this.#root))) return;
+    for await (const entry of await this.#files.opendir(this.#root, { recursive: true })) {
+      if (!entry.isFile()) continue;
+      const [workspaceId = '', shard, name = ''] = relative(this.#root, join(entry.parentPath, entry.name)).split(sep);
+      if (/^[0-9a-f]{64}$/.test(name) && name.slice(0, 2) === shard) yield { workspaceId, hash: name };
+      else if (name.endsWith('.tmp')) {
+        const path = join(entry.parentPath, entry.name);
+        if (await this.#isOld(path)) await this.#files.rm(path, { force: true });
+      }
+    }
   }
 
   /** Whether a file was neither written nor asked for within the grace time; false where there is none. */

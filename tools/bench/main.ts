@@ -3,10 +3,12 @@
  *
  * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
+ * overlap STEPS MS AT_ONCE (GRPO on the bundled model with a slow grader, k = 0, 1, 3)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { data } from './data-works.js';
 import { generate, train } from './engine-works.js';
+import { overlap } from './overlap-works.js';
 import { settingsFrom } from './report.js';
 import { sandbox } from './sandbox-works.js';
 import { grpo, start } from './service-works.js';
@@ -23,6 +25,10 @@ if (work === 'sandbox') {
 }
 if (work === 'data') {
   await data(given[0] ?? 2);
+  process.exit();
+}
+if (work === 'overlap') {
+  await overlap(given[0] ?? 15, given[1] ?? 300, given[2] ?? 16);
   process.exit();
 }
 const settings = settingsFrom(process.env);
@@ -56,6 +62,6 @@ switch (work) {
     break;
   default:
     throw new Error(
-      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, streams, grpo, start, sandbox or data, got ${work ?? 'nothing'}`,
+      `work: expected train B S, decode B, generate B, versions, snapshot, sessions, streams, grpo, start, sandbox, overlap or data, got ${work ?? 'nothing'}`,
     );
 }

@@ -15,6 +15,8 @@ export type { JsonlOptions } from './data/jsonl-source.js';
 export { jsonlSource, textSource } from './data/jsonl-source.js';
 export type { Leak, LeakReport } from './data/leaks.js';
 export { findLeaks } from './data/leaks.js';
+export type { LongPrompts, LongPromptsOptions } from './data/long-prompts.js';
+export { findLongPrompts } from './data/long-prompts.js';
 export type { OrderedRows, RowPosition } from './data/ordered-rows.js';
 export type { ShuffleOptions } from './data/ordering.js';
 export type { PreferenceRow } from './data/preference-row.js';

@@ -231,6 +231,7 @@ export {
   explain,
   finalAnswer,
   findLeaks,
+  findLongPrompts,
   generalizedAdvantages,
   gspo,
   httpReward,

@@ -113,12 +113,13 @@ test('new writes a whole task, and never into a folder that holds something', as
     'grader.test.ts',
     'grader.ts',
     'package.json',
+    'task.ts',
     'train.ts',
     'tsconfig.json',
   ]);
   const second = await runCommand(['new', 'my-task'], { home, cwd: folder.path });
   expect(second.code).toBe(1);
-  expect(second.stderr).toMatch(/my-task, which holds 9 files/);
+  expect(second.stderr).toMatch(/my-task, which holds 10 files/);
 });
 
 test('serve tells where it listens, sessions are listed, stopped and deleted, and Ctrl-C ends it with 130', async () => {

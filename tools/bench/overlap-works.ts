@@ -2,21 +2,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { arithmetic, connect, type Environment, runGrpo } from 'loopwright';
+import { arithmetic, connect, type Environment, type Problem, runGrpo } from 'loopwright';
 import { emit } from './report.js';
 
 const apiKey = 'a-key-of-the-bench';
 
 /** Grades wait their turn at a grader that takes `ms` for each and `atOnce` at a time. */
-function slow<E extends Environment<never>>(environment: E, ms: number, atOnce: number): E {
+function slow<P extends Problem>(environment: Environment<P>, ms: number, atOnce: number): Environment<P> {
   const free = Array.from({ length: atOnce }, () => 0);
-  const grade = async (...given: Parameters<E['grade']>) => {
+  const grade: Environment<P>['grade'] = async (answer, context) => {
     const now = performance.now();
     const slot = free.indexOf(Math.min(...free));
     const end = Math.max(now, free[slot]!) + ms; // slot is one of free
     free[slot] = end;
     await new Promise((resolve) => setTimeout(resolve, end - now));
-    return environment.grade(...given);
+    return environment.grade(answer, context);
   };
   return { ...environment, grade };
 }

@@ -135,6 +135,21 @@ export type { ExpectedCall, ToolTraceOptions, TracedTurn } from './graders/tool-
 export { toolCallsOf, toolTrace } from './graders/tool-trace.js';
 export type { UnitTests, UnitTestsOptions } from './graders/unit-tests.js';
 export { unitTests } from './graders/unit-tests.js';
+export type { Alarm } from './guard/alarm.js';
+export { alarmText } from './guard/alarm.js';
+export type {
+  DatumFacts,
+  DatumSource,
+  GroupFacts,
+  RowFacts,
+  SampleFacts,
+  SourcePart,
+  StepFacts,
+} from './guard/facts.js';
+export type { AlarmDecision, Guard, GuardOptions } from './guard/guard.js';
+export { createGuard } from './guard/guard.js';
+export type { AlarmLimits, AlarmName } from './guard/registry.js';
+export { alarmRules } from './guard/registry.js';
 export type { DistillationOptions, StudentSample } from './losses/distillation.js';
 export { distillationData } from './losses/distillation.js';
 export type { DpoOptions, IpoOptions } from './losses/dpo.js';

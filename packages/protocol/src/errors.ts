@@ -278,6 +278,12 @@ export const errorCatalogue = {
     doc: 'A sandbox could not run a program at all. What a program itself does wrong is a result, not an error.',
     remedy: 'see the cause; check that what the sandbox needs is installed, or that its service is up',
   },
+  guard_stopped: {
+    status: 409,
+    retryable: false,
+    doc: 'An alarm of the guard ended the run: `details` has its name, step and page.',
+    remedy: 'do what the alarm advises, then go on from the last checkpoint before its step; onAlarm decides otherwise',
+  },
   loss_function_failed: {
     status: 500,
     retryable: false,

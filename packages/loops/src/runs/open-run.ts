@@ -15,6 +15,7 @@ import { cutJsonl } from './jsonl-file.js';
 import { plainConfig } from './plain-config.js';
 import { checkPrices, type PriceTable } from './prices.js';
 import { type KeptSamples, Run, samplesName } from './run.js';
+import { alarmsName, checkAlarm } from './run-alarms.js';
 import { collectVersions, ownCommand, sourceOf } from './run-facts.js';
 import { lockRun } from './run-lock.js';
 import { type RunRecord, readRecord, writeRecord } from './run-record.js';
@@ -95,6 +96,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     await meter?.start(earlier?.usage);
     if (resumeAfter !== undefined) {
       await cutJsonl(join(folder, samplesName), (value) => (checkSample(value)?.step ?? 0) > resumeAfter);
+      await cutJsonl(join(folder, alarmsName), (value) => (checkAlarm(value)?.step ?? 0) > resumeAfter);
     }
     const tracked = trackedRun(folder, record);
     const log = jsonlTracker();

@@ -1,11 +1,13 @@
 /** Reading a run folder, also while it is being written. */
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Alarm } from '../guard/alarm.js';
 import { metricsName } from '../tracking/jsonl-tracker.js';
 import { readMetricsLine } from '../tracking/metrics-line.js';
 import type { TrackedStep } from '../tracking/tracker.js';
 import { readJsonl } from './jsonl-file.js';
 import { samplesName } from './run.js';
+import { alarmsName, checkAlarm } from './run-alarms.js';
 import { isLocked } from './run-lock.js';
 import { type RunRecord, type RunStatus, readRecord, recordName } from './run-record.js';
 import { checkSample, type RunSample } from './run-samples.js';
@@ -20,6 +22,8 @@ export interface StoredRun {
   readonly steps: readonly TrackedStep[];
   /** Lines of `metrics.jsonl` that could not be read. */
   readonly damagedLines: number;
+  /** What the guard raised, in that order. */
+  readonly alarms: readonly Alarm[];
 }
 
 /** @throws `not_found`, `data_invalid` */
@@ -35,7 +39,12 @@ export async function readRun(folder: string): Promise<StoredRun> {
   }
   const steps = [...byStep.values()].sort((a, b) => a.step - b.step);
   const state = record.status === 'running' && !(await isLocked(path)) ? 'killed' : record.status;
-  return { folder: path, record, state, steps, damagedLines };
+  const alarms: Alarm[] = [];
+  for await (const line of readJsonl(join(path, alarmsName))) {
+    const alarm = 'value' in line ? checkAlarm(line.value) : undefined;
+    if (alarm !== undefined) alarms.push(alarm);
+  }
+  return { folder: path, record, state, steps, damagedLines, alarms };
 }
 
 /** A step that was skipped and one that was not are the same step. */

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import type { Problem } from '../environments/environment.js';
+import type { Alarm } from '../guard/alarm.js';
 import type { GuardedTracker } from '../tracking/guarded.js';
 import { lineFields } from '../tracking/metrics-line.js';
 import type { Tracker } from '../tracking/tracker.js';
 import { type Evaluation, validationMetrics } from '../training/evaluate.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 import { JsonlFile } from './jsonl-file.js';
+import { alarmsName } from './run-alarms.js';
 import { type RunRecord, writeRecord } from './run-record.js';
 import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
 import { type UsageMeter, usageMetrics } from './run-usage.js';
@@ -27,6 +29,7 @@ export interface LoopStep {
   readonly step: number;
   readonly metrics: Metrics;
   readonly groups?: readonly SampledRollouts[];
+  readonly alarms?: readonly Alarm[];
 }
 
 /** @internal */
@@ -52,6 +55,7 @@ export class Run implements AsyncDisposable {
   readonly #warnings: string[] = [];
   #record: RunRecord;
   #samples: JsonlFile | undefined;
+  #alarms: JsonlFile | undefined;
   #isOpen = true;
 
   /** @internal use `openRun` */
@@ -75,9 +79,10 @@ export class Run implements AsyncDisposable {
     return this.#warnings;
   }
 
-  /** For the loops: keeps the metrics and samples of a step. Bound, so it can be handed on. @throws write errors */
-  readonly onStep = async ({ type, step, metrics, groups = [] }: LoopStep): Promise<void> => {
+  /** For the loops: keeps the metrics, samples and alarms of a step. Bound, so it can be handed on. @throws write errors */
+  readonly onStep = async ({ type, step, metrics, groups = [], alarms = [] }: LoopStep): Promise<void> => {
     await this.samples(step, groups);
+    await this.alarms(alarms);
     await this.step(step, metrics, type);
   };
 
@@ -124,6 +129,14 @@ export class Run implements AsyncDisposable {
     await this.#samples.append(samplesOf(kept, { step, type, ...(tokenizer === undefined ? {} : { tokenizer }) }));
   }
 
+  /** Keeps alarms of a guard, in `alarms.jsonl`. @throws `disposed` after the end; write errors */
+  async alarms(alarms: readonly Alarm[]): Promise<void> {
+    if (alarms.length === 0) return;
+    this.#check(0);
+    this.#alarms ??= await JsonlFile.open(join(this.folder, alarmsName));
+    await this.#alarms.append(alarms);
+  }
+
   /**
    * Keeps what `evaluate` found of problems that aren't trained on, as `validation/accuracy`, `validation/low` and `validation/high` (Wilson, 95 %),
    * `validation/n`, `validation/correct`, `validation/unparsed`, `validation/grader_errors`; and its answers.
@@ -151,6 +164,7 @@ export class Run implements AsyncDisposable {
       const used = await this.#attempt('usage', () => meter?.read());
       await log.finish(end);
       await this.#samples?.close();
+      await this.#alarms?.close();
       const reports = await Promise.all(
         trackers.map(async (tracker) => [tracker.name, { ...tracker.place, ...(await tracker.finish(end)) }] as const),
       );

@@ -45,7 +45,8 @@ describe('a run folder', () => {
           onStep: run.onStep,
         }),
     );
-    const { record, state, steps, damagedLines } = await readRun(folder);
+    const { record, state, steps, damagedLines, alarms } = await readRun(folder);
+    expect(alarms).toMatchObject([{ name: 'guard/all-truncated', level: 'note', step: 1, times: 1 }]);
     expect(record).toMatchObject({
       name: 'copy',
       config: { ...config, advantages: '[function max]', apiKey: '[redacted]' },
@@ -67,7 +68,7 @@ describe('a run folder', () => {
     });
     expect(samples[0]!.segments[0]!.tokens).toHaveLength(samples[0]!.segments[0]!.logprobs.length);
     expect(await readFile(join(folder, 'metrics.jsonl'), 'utf8')).not.toContain('question');
-    expect(await readdir(folder)).toEqual(['metrics.jsonl', 'run.json', 'samples.jsonl']);
+    expect(await readdir(folder)).toEqual(['alarms.jsonl', 'metrics.jsonl', 'run.json', 'samples.jsonl']);
   });
 
   it('is a new one each time', async () => {

@@ -6,6 +6,7 @@ import { episodeDatums } from '../episodes/episode-datums.js';
 import type { EpisodeRollout } from '../episodes/run-episode.js';
 import type { EpisodeGroup } from '../episodes/run-episodes.js';
 import type { EpisodeSequence } from '../episodes/transcript.js';
+import type { DatumSource } from '../guard/facts.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
 import { klEstimate } from '../statistics/kl.js';
 import { lengthDivisors } from '../statistics/lengths.js';
@@ -16,7 +17,7 @@ import type { Resolved } from './grpo-options.js';
 import type { TrainingData } from './grpo-task.js';
 import type { Scope } from './scope.js';
 
-type Group = EpisodeGroup<EpisodeProblem>;
+type Group = EpisodeGroup<EpisodeProblem> & { readonly age?: number };
 
 /** Log-probabilities of each sequence's tokens under the reference, the first left out: nothing predicts it. */
 export async function scoreEpisodes(
@@ -75,11 +76,26 @@ export function episodeData(groups: readonly Group[], options: EpisodeDataOption
   const made = trained_PG.flatMap((episodes, p) =>
     episodes.flatMap(({ rollout, advantages }, g) =>
       rollout.sequences.flatMap((sequence) =>
-        datumsOf({ rollout, sequence, advantages, divisor: divisors_PG[p]![g]! }, options),
+        datumsOf({ rollout, sequence, advantages, divisor: divisors_PG[p]![g]! }, options).map((each) => ({
+          ...each,
+          source: sourceOf(sequence, live[p]!),
+        })),
       ),
     ),
   );
-  return { data: made.map(({ datum }) => datum), near: made.flatMap(({ near }) => near ?? []) };
+  return {
+    data: made.map(({ datum }) => datum),
+    near: made.flatMap(({ near }) => near ?? []),
+    sources: made.map(({ source }) => source),
+  };
+}
+
+function sourceOf(sequence: EpisodeSequence, { age }: Group): DatumSource {
+  const parts = sequence.flatMap(({ context, answer }, i): DatumSource['parts'] => [
+    { kind: i === 0 ? 'prompt' : 'context', tokens: context },
+    { kind: 'sampled', tokens: answer.tokens },
+  ]);
+  return { parts, ...(age === undefined ? {} : { age }) };
 }
 
 interface OneSequence {

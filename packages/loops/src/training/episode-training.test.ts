@@ -300,13 +300,14 @@ describe('runGrpo over episodes', () => {
   it('says once that another temperature samples from another policy than the one that is trained (B6)', async () => {
     const constant = responding((_, at) => graded(at % 2));
     const { steps } = await run({ environment: constant, temperature: 0.5, steps: 2 });
-    expect(steps.map(({ warnings }) => warnings)).toEqual([
-      [expect.stringMatching(/^guard\/sampling_policy: .* temperature 0\.5, .*biased$/)],
+    const named = steps.map(({ alarms }) => alarms.filter(({ name }) => name === 'guard/sampling-policy'));
+    expect(named).toEqual([
+      [expect.objectContaining({ level: 'note', seen: expect.stringMatching(/^temperature 0\.5: .* nats a token/) })],
       [],
     ]);
     expect(steps[0]!.metrics['ratio/mean']).toBeCloseTo(1, 9);
     const plain = await run({ environment: responding((_, at) => graded(at % 2)) });
-    expect(plain.steps[0]!.warnings).toEqual([]);
+    expect(plain.steps[0]!.alarms.map(({ name }) => name)).not.toContain('guard/sampling-policy');
   });
 
   it('refuses wrong options at once', async () => {

@@ -87,8 +87,8 @@ describe('trainingData', () => {
       lengthNormalization: 4,
       reference: scores,
     } as const;
-    const { data, near } = trainingData([first!], options);
-    expect(advantagesOf({ data, near })[0]).toEqual([0.125, 0.125]);
+    const { data, near, sources } = trainingData([first!], options);
+    expect(advantagesOf({ data, near, sources })[0]).toEqual([0.125, 0.125]);
     expect(near).toHaveLength(2);
     expect(near[0]).toEqual({
       modelInput: [1, 2, 10],

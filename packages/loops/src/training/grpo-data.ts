@@ -3,6 +3,7 @@ import type { SampledTokens } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import { type RlLossName, rlDatum } from '../datums/rl-datum.js';
 import { isFailure, type Problem } from '../environments/environment.js';
+import type { DatumSource } from '../guard/facts.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
 import { isDead } from '../statistics/advantages.js';
 import { klEstimate } from '../statistics/kl.js';
@@ -73,7 +74,10 @@ export interface DataOptions
 }
 
 /** Datums of the groups that teach something. */
-export function trainingData(groups: readonly RolloutGroup<Problem>[], options: DataOptions): TrainingData {
+export function trainingData(
+  groups: readonly (RolloutGroup<Problem> & { readonly age?: number })[],
+  options: DataOptions,
+): TrainingData {
   const { advantages, overlong, lengthNormalization } = options;
   const live = groups.filter((group) => teaches(group, options));
   const judged_PG = live.map(({ rollouts }) => rollouts.filter(isJudged));
@@ -93,7 +97,17 @@ export function trainingData(groups: readonly RolloutGroup<Problem>[], options: 
   const made = trained.flatMap((answers, p) =>
     answers.map((answer, g) => datumsOf(answer, { ...options, divisor: divisors_PG[p]![g]! })),
   );
-  return { data: made.map(({ datum }) => datum), near: made.flatMap(({ near }) => near ?? []) };
+  const sources = trained.flatMap((answers, p) =>
+    answers.map(({ prompt, sequence: { tokens } }): DatumSource => {
+      const { age } = live[p]!;
+      const parts = [
+        { kind: 'prompt', tokens: prompt },
+        { kind: 'sampled', tokens },
+      ] as const;
+      return { parts, ...(age === undefined ? {} : { age }) };
+    }),
+  );
+  return { data: made.map(({ datum }) => datum), near: made.flatMap(({ near }) => near ?? []), sources };
 }
 
 interface Answer {

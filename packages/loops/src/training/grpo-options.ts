@@ -6,6 +6,8 @@ import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment.js';
 import type { EpisodeGroup, RunEpisodesOptions } from '../episodes/run-episodes.js';
 import { type GateDecision, type GraderGate, requireGate } from '../grader-gate/require-gate.js';
+import type { Alarm } from '../guard/alarm.js';
+import type { GuardOptions } from '../guard/guard.js';
 import { centerRewards } from '../statistics/advantages.js';
 import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
@@ -86,6 +88,8 @@ export interface CommonGrpoOptions {
   readonly signal?: AbortSignal;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
   readonly now?: () => number;
+  /** Alarms of the run; false is none. What they say goes to `onNotice` unless `guard.onAlarm` takes it. */
+  readonly guard?: GuardOptions | false;
   /** Told at once; default: `console.warn` with the message. */
   readonly onNotice?: (notice: LoopNotice) => void;
 }
@@ -133,7 +137,7 @@ export interface GroupOrigin {
 
 /** Something that people should know of a run. */
 export interface LoopNotice {
-  readonly type: 'loss-note' | 'epoch-end';
+  readonly type: 'loss-note' | 'epoch-end' | 'alarm';
   /** A sentence, without content. */
   readonly message: string;
 }
@@ -161,6 +165,8 @@ interface GrpoStepFacts<G> {
   readonly metrics: Metrics;
   /** What went wrong without ending the run, such as answers that could not be graded; one line each, without content. */
   readonly warnings: readonly string[];
+  /** Raised at this step. */
+  readonly alarms: readonly Alarm[];
   /** What was sampled: content, for people and tests, not for logs. */
   readonly groups: readonly (G & GroupOrigin)[];
 }
@@ -209,6 +215,7 @@ export function resolve({
   graderGate,
   seed = 0,
   now = () => performance.now(),
+  guard = {},
   onNotice = ({ message }) => console.warn(message),
   training,
 }: CommonGrpoOptions) {
@@ -256,7 +263,7 @@ export function resolve({
     ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
     ...{ loss, lossConfig, advantages, maxGraderErrorShare, onGraderError, seed, now, reference },
     ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },
-    ...{ maxStepsOffPolicy, stalePolicy, maxGroupsUnderWay, groupsPerPass, onNotice },
+    ...{ maxStepsOffPolicy, stalePolicy, maxGroupsUnderWay, groupsPerPass, guard, onNotice },
   };
 }
 

@@ -1,6 +1,7 @@
 /** What the GRPO loop asks of a task, be its problems of one answer or of many turns. */
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
+import type { DatumSource } from '../guard/facts.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
 import type { Random } from '../random.js';
 import type { Sampler, Scorer } from './clients.js';
@@ -15,6 +16,8 @@ export interface TrainingData {
   readonly data: readonly DatumFor<RlLossName>[];
   /** The same answers for the KL loss, each position weighing what its advantage is divided by; empty without such a loss. */
   readonly near: readonly ReferencedDatum[];
+  /** What each datum was made of. */
+  readonly sources: readonly DatumSource[];
 }
 
 /** What takes time in the making of a group. */

@@ -10,11 +10,13 @@ import type { Problem } from '../environments/environment.js';
 import type { EpisodeProblem } from '../episodes/environment.js';
 import { checkLimits } from '../episodes/run-episodes.js';
 import type { GateDecision } from '../grader-gate/require-gate.js';
+import type { SampledRollouts } from '../runs/run-samples.js';
 import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
 import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
 import { type CollectOptions, collectGroups } from './grpo-collect.js';
+import { GrpoGuard } from './grpo-guard.js';
 import { type Metrics, trainingMetrics } from './grpo-metrics.js';
 import {
   type CommonGrpoOptions,
@@ -30,7 +32,6 @@ import { wholeNumber } from './options.js';
 import { Passes } from './passes.js';
 import { ProblemStream } from './problem-stream.js';
 import { type Policy, RolloutPool } from './rollout-pool.js';
-import { samplingWarnings } from './sampling-warning.js';
 import { withScope } from './scope.js';
 
 /**
@@ -82,7 +83,7 @@ interface LoopOptions<P, G> extends Pick<CommonGrpoOptions, 'training' | 'tokeni
   readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
 }
 
-function loop<P, G>(
+function loop<P, G extends SampledRollouts>(
   options: LoopOptions<P, G>,
   run: Resolved,
   taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>,
@@ -105,6 +106,7 @@ function loop<P, G>(
     const [sampler] = await scope.all([save]);
     let policy: Policy = { sampler, step: 0, updates: 0 };
     const pool = new RolloutPool({ task, stream, scope, run, policy });
+    const guard = new GrpoGuard({ run, problems: problems?.length });
 
     for (let step = 1; step <= run.steps; step++) {
       scope.check();
@@ -116,19 +118,14 @@ function loop<P, G>(
         rest,
         reference,
         metrics: collected,
-      } = await collectGroups({
-        ...{ run, task, pool, step, updates, onPart },
-      });
+      } = await guard.watch(step, collectGroups({ ...{ run, task, pool, step, updates, onPart } }));
       const last = task.data(rest, reference);
       const before = { ...task.metrics(groups, reference), ...collected };
       const facts = {
         step,
         totalSteps: run.steps,
         groups,
-        warnings: [
-          ...(step === 1 ? [...gateWarnings(run.gate), ...samplingWarnings(run)] : []),
-          ...task.warnings(groups),
-        ],
+        warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
       };
       if (passes.data.length + last.data.length === 0) {
         skippedSteps += 1;
@@ -136,7 +133,9 @@ function loop<P, G>(
         allMetrics.push(metrics);
         const cutOff = run.overlong === 'mask' ? ' or only answers that were cut off' : '';
         const reason = `every group had equal rewards${cutOff}, so there was nothing to learn from`;
-        await options.onStep?.({ type: 'step-skipped', reason, ...facts, metrics });
+        const alarms = guard.look({ step, groups, policy, metrics });
+        await options.onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
+        await guard.act(alarms);
         continue;
       }
 
@@ -145,7 +144,7 @@ function loop<P, G>(
       let trained = start;
       passes.send(last);
       // Queued together; each takes effect after the one before it.
-      const [passed, updated, refreshed] = await scope.all([
+      const calls = scope.all([
         () => passes.output,
         async (signal): Promise<OptimStepOutput> => {
           const update = await training.optimStep({ learningRate, weightDecay, gradClipNorm, signal });
@@ -154,16 +153,29 @@ function loop<P, G>(
         },
         save,
       ]);
+      const [passed, updated, refreshed] = await guard.watch(step, calls);
       const metrics = {
         ...before,
         ...trainingMetrics(passes.data, passed, updated),
         'time/train_ms': trained - start,
         'time/refresh_ms': now() - trained,
       };
+      const { data, sources } = passes;
+      const alarms = guard.look({
+        step,
+        groups,
+        policy,
+        metrics,
+        data,
+        sources,
+        outputs: passed.outputs,
+        update: updated,
+      });
       policy = { sampler: refreshed, step, updates: updates + 1 };
       if (step < run.steps) pool.renew(policy);
       allMetrics.push(metrics);
-      await options.onStep?.({ type: 'step-end', ...facts, metrics });
+      await options.onStep?.({ type: 'step-end', ...facts, alarms, metrics });
+      await guard.act(alarms);
     }
     return {
       ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps },

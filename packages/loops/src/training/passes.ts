@@ -2,6 +2,7 @@
 import { type ForwardBackwardOutput, type LossConfigFor, mergePassOutputs } from '@loopwright/client';
 import type { DatumFor } from '@loopwright/protocol';
 import type { RlLossName } from '../datums/rl-datum.js';
+import type { DatumSource } from '../guard/facts.js';
 import { klLoss } from '../losses/kl-loss.js';
 import type { Trainer } from './clients.js';
 import type { Resolved } from './grpo-options.js';
@@ -21,6 +22,7 @@ export class Passes {
   readonly #sent: Promise<ForwardBackwardOutput>[] = [];
   readonly #near: Promise<unknown>[] = [];
   readonly #data: DatumFor<RlLossName>[] = [];
+  readonly #sources: DatumSource[] = [];
 
   constructor(options: PassesOptions) {
     this.#options = options;
@@ -31,17 +33,23 @@ export class Passes {
     return this.#data;
   }
 
+  /** What that was made of. */
+  get sources(): readonly DatumSource[] {
+    return this.#sources;
+  }
+
   /** Of all passes as if they were one; rejects when any failed. */
   get output(): Promise<ForwardBackwardOutput> {
     return Promise.all([Promise.all(this.#sent), ...this.#near]).then(([parts]) => mergePassOutputs(parts));
   }
 
   /** Queues a pass; nothing without data. */
-  send({ data, near }: TrainingData): void {
+  send({ data, near, sources }: TrainingData): void {
     if (data.length === 0) return;
     const { run, training, scope, onError } = this.#options;
     const lossConfig = run.lossConfig as LossConfigFor<RlLossName>; // the union of losses has no type of config; the client checks it
     this.#data.push(...data);
+    this.#sources.push(...sources);
     const { ended } = scope.start((signal) => training.forwardBackward(data, run.loss, lossConfig, { signal }));
     ended.catch(onError);
     this.#sent.push(ended);

@@ -1,4 +1,5 @@
 /** The page of a report: one file that loads nothing and runs nothing. */
+import { alarmText } from '@loopwright/loops';
 import type { StoredRun } from '@loopwright/loops/node';
 import { durationOf, durationText, lastStep, numberText, shellText } from '../runs/text.js';
 import { chart, type Point } from './chart.js';
@@ -42,10 +43,15 @@ export function page(run: StoredRun, problems: readonly ComparedProblem[]): stri
 <header><h1>${html(record.name)}</h1><p><span class="state ${state}">${state}</span> ${lastStep(run)} steps in ${durationText(durationOf(run))}, begun ${html(record.startedAt)}</p>${record.error === undefined ? '' : `<p>${html(record.error.message)}</p>`}</header>
 <main>
 <section><h2>Curves</h2><div class="charts">${curves(run, shown)}</div>${rest.length === 0 ? '' : `<details><summary>${rest.length} more metrics</summary><div class="charts">${curves(run, rest)}</div></details>`}</section>
-<section><h2>Samples</h2>${samplesText(problems)}</section>
+${alarms(run)}<section><h2>Samples</h2>${samplesText(problems)}</section>
 <section><h2>Settings</h2>${facts(run)}</section>
 </main></body></html>
 `;
+}
+
+function alarms({ alarms: raised }: StoredRun): string {
+  if (raised.length === 0) return '';
+  return `<section><h2>Alarms</h2><ul>${raised.map((alarm) => `<li>${html(alarmText(alarm))}</li>`).join('')}</ul></section>\n`;
 }
 
 function curves(run: StoredRun, names: readonly string[]): string {

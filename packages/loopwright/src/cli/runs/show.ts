@@ -1,5 +1,5 @@
 /** `loopwright runs show`: all that is known of a run. */
-import { escapeText } from '@loopwright/loops';
+import { alarmText, escapeText } from '@loopwright/loops';
 import { type RunRecord, readRun, type StoredRun, seriesOf } from '@loopwright/loops/node';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
@@ -11,8 +11,14 @@ export async function showCommand(folder: string, { console }: CommandContext): 
   const { record, state, steps, damagedLines } = run;
   console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), damagedLines, ...record });
   for (const step of steps) console.event({ ...step, type: 'metrics', of: step.type });
+  for (const alarm of run.alarms) console.event({ ...alarm, type: 'alarm' });
   console.line(`${console.paint.bold(escapeText(record.name))}  ${state}${reasonText(record)}`);
   console.table(factsOf(run));
+  if (run.alarms.length > 0) {
+    console.line();
+    console.line('Alarms:');
+    for (const alarm of run.alarms) console.line(`  ${escapeText(alarmText(alarm))}`);
+  }
   console.line();
   console.line('Settings:');
   for (const line of settingsLines(record.config)) console.line(`  ${line}`);

@@ -1,0 +1,54 @@
+/** The facts of a step, counted once for all rules. */
+import { mean, populationStd } from '../statistics/advantages.js';
+import type { Metrics } from '../training/grpo-metrics.js';
+import type { GroupFacts, SampleFacts, StepFacts } from './facts.js';
+
+export interface Observation {
+  readonly step: number;
+  readonly facts: StepFacts;
+  /** Also those that are not finite. */
+  readonly metrics: Metrics;
+  readonly groups: readonly GroupFacts[];
+  readonly samples: readonly SampleFacts[];
+  /** Of the answers that have one. */
+  readonly rewards_PG: readonly (readonly number[])[];
+  readonly failed: number;
+  readonly isUpdate: boolean;
+}
+
+export function observationOf(facts: StepFacts): Observation {
+  const { step, groups = [], metrics = {}, update, learningRate } = facts;
+  const samples = groups.flatMap((group) => group.samples);
+  const rewards_PG = groups.map(({ samples: own }) =>
+    own.flatMap(({ reward }) => (reward === undefined ? [] : [reward])),
+  );
+  const judged_PG = rewards_PG.filter((rewards) => rewards.length > 0);
+  const lengths = samples.map(({ tokens }) => tokens.length);
+  const measured: Metrics =
+    samples.length === 0
+      ? {}
+      : {
+          'reward/mean': mean(judged_PG.flat()),
+          'reward/std_within_group': mean(judged_PG.map(populationStd)),
+          'completion/length_mean': mean(lengths),
+        };
+  const all = { ...measured, ...metrics, ...update?.metrics };
+  return {
+    ...{ step, facts, groups, samples, rewards_PG },
+    metrics: learningRate === undefined ? all : { ...all, 'optim/lr': learningRate },
+    failed: samples.filter(({ status }) => status === 'grader_error' || status === 'timeout').length,
+    isUpdate: update !== undefined || all['optim/grad_norm'] !== undefined,
+  };
+}
+
+/** Weight of each target position; rows of several targets count as their sum. */
+export function weightsOf({
+  modelInput,
+  lossFnInputs: { weights },
+}: NonNullable<StepFacts['data']>[number]): ArrayLike<number> {
+  if (weights === undefined) return new Array<number>(modelInput.length).fill(1);
+  if (typeof weights[0] !== 'object') return weights as ArrayLike<number>; // true: flat, or rows all along
+  return Array.from(weights, (row) =>
+    typeof row === 'number' ? row : row.reduce((sum, each) => sum + Math.abs(each), 0),
+  );
+}

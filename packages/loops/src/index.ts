@@ -178,6 +178,7 @@ export type { RecordedDatumsOptions } from './recording/recorded-datums.js';
 export { recordedDatums, recordedSequences } from './recording/recorded-datums.js';
 export type { Fetch, RecordedTurn } from './recording/turn-recorder.js';
 export { TurnRecorder } from './recording/turn-recorder.js';
+export { accuracyText } from './reporting/accuracy-text.js';
 export { stepLine } from './reporting/step-text.js';
 export { equalValues } from './sandbox/equal-values.js';
 export type {

@@ -220,6 +220,7 @@ export type {
   WrongCase,
 } from '@loopwright/loops';
 export {
+  accuracyText,
   agreement,
   alarmRules,
   alarmText,
@@ -393,4 +394,6 @@ export { openDataset, pullDataset } from './datasets.js';
 export type { LogLevel } from './embedded.js';
 export type { HubDataset } from './hub/find-dataset.js';
 export type { DataPullEvent, PullDatasetOptions, PulledDataset } from './hub/pull-dataset.js';
+export type { RecipeDefaults, RecipeOptions } from './recipes/recipe-options.js';
+export { recipeOptions } from './recipes/recipe-options.js';
 export { openRun, withRun } from './runs.js';

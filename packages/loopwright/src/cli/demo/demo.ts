@@ -4,6 +4,7 @@ import type { TrainingClient } from '@loopwright/client';
 import {
   type ArithmeticEnvironment,
   type ArithmeticProblem,
+  accuracyText,
   arithmetic,
   type Evaluation,
   escapeText,
@@ -21,7 +22,6 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { listenForInterrupt } from '../interrupt.js';
-import { percentText } from '../text.js';
 import { demoSettings } from './settings.js';
 
 export interface DemoOptions {
@@ -157,12 +157,6 @@ async function learn({
 
 function evaluationEvent(when: 'before' | 'after', { accuracy, correct, n, interval }: ArithmeticEvaluation): object {
   return { type: 'evaluation', when, accuracy, correct, n, interval };
-}
-
-/** `93.5 % right (187 of n = 200, 95 % interval 89.2–96.2 %)`. */
-function accuracyText({ accuracy, correct, n, interval }: ArithmeticEvaluation): string {
-  const bounds = `${(interval.low * 100).toFixed(1)}–${percentText(interval.high)}`;
-  return `${percentText(accuracy)} right (${correct} of n = ${n}, 95 % interval ${bounds})`;
 }
 
 /** Completions as the model wrote them, escaped; the same problems before and after. */

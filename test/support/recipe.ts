@@ -1,0 +1,43 @@
+/** A recipe from outside: its program, and the commands on its task, each with a home of its own. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
+import { readRun, type StoredRun } from 'loopwright';
+import { type CommandEnd, runCommand } from './command.js';
+
+const run = promisify(execFile);
+
+export interface TrainedRecipe {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly run: StoredRun;
+}
+
+export interface Recipe extends AsyncDisposable {
+  /** Runs `train.ts` to its end. @throws where it ends with another code than 0 */
+  train(args: readonly string[]): Promise<TrainedRecipe>;
+  graderTest(args?: readonly string[]): Promise<CommandEnd>;
+  preflight(args?: readonly string[]): Promise<CommandEnd>;
+}
+
+/** @param testUrl `import.meta.url` of a test beside `train.ts` and `task.ts` */
+export async function recipeOf(testUrl: string): Promise<Recipe> {
+  const directory = fileURLToPath(new URL('.', testUrl));
+  const home: TemporaryDirectory = await temporaryDirectory();
+  const env = { PATH: process.env.PATH ?? '', HOME: home.path, LOOPWRIGHT_HOME: home.path };
+  const folder = join(home.path, 'run');
+  const command = (name: readonly string[], out: string, args: readonly string[]): Promise<CommandEnd> =>
+    runCommand([...name, directory, '--json', '--out', join(home.path, out), ...args], { home: home.path });
+  return {
+    async train(args) {
+      const whole = ['--import', 'tsx', join(directory, 'train.ts'), '--run', folder, ...args];
+      const { stdout, stderr } = await run(process.execPath, whole, { env });
+      return { stdout, stderr, run: await readRun(folder) };
+    },
+    graderTest: (args = []) => command(['grader', 'test'], 'gate.json', args),
+    preflight: (args = []) => command(['preflight'], 'preflight', args),
+    [Symbol.asyncDispose]: () => home[Symbol.asyncDispose](),
+  };
+}

@@ -215,6 +215,7 @@ export type { ResolvedSettings } from './tasks/settings.js';
 export { defaultTaskModel, resolveSettings } from './tasks/settings.js';
 export type { LabelledCompletion, LabelledTurn, ProblemSource, Task, TaskSettings } from './tasks/task.js';
 export { isAnswerEnvironment } from './tasks/task.js';
+export type { CheckpointOptions, Checkpoints, LoopPosition } from './training/checkpoints.js';
 export type { Sampler, Scorer, Trainer } from './training/clients.js';
 export type { Credit } from './training/episode-credit.js';
 export type { EvaluateOptions, Evaluation } from './training/evaluate.js';

@@ -42,7 +42,7 @@ export function copyProblem(digit: number): Problem {
   return { id: `${digit}=`, question: `${digit}=`, answer: String(digit) };
 }
 
-type Weights = readonly (readonly number[])[];
+export type Weights = readonly (readonly number[])[];
 
 function softmax(logits: readonly number[]): number[] {
   const highest = Math.max(...logits);
@@ -104,6 +104,8 @@ function drawIndex(probabilities: readonly number[], uniform: number): number {
 export interface BanditOptions {
   /** Called when a call begins; may wait or throw. */
   readonly onCall?: (name: string, detail: unknown) => void | Promise<void>;
+  /** To begin with; default all 0. */
+  readonly weights?: Weights;
 }
 
 /** Notes calls in order, and rejects them with `cancelled` when their signal aborts. */
@@ -130,12 +132,13 @@ class CallLog {
 /** Steps by plain gradient descent, at ten thousand times the learning rate that it is given: its logits are few. */
 export class Bandit implements Trainer {
   readonly #log: CallLog;
-  #weights: number[][] = characters.map(() => characters.map(() => 0));
+  #weights: number[][];
   #gradient: number[][] | undefined;
   #queue: Promise<unknown> = Promise.resolve();
 
-  constructor({ onCall }: BanditOptions = {}) {
+  constructor({ onCall, weights }: BanditOptions = {}) {
     this.#log = new CallLog(onCall);
+    this.#weights = (weights ?? characters.map(() => characters.map(() => 0))).map((row) => [...row]);
   }
 
   /** Names of calls, in the order in which they began. */
@@ -204,6 +207,11 @@ export class Bandit implements Trainer {
 
   saveWeightsAndGetSamplingClient({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Sampler> {
     return this.#run('save-weights', undefined, signal, () => this.snapshot());
+  }
+
+  /** The weights as they are after the calls so far. */
+  saveState({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Weights> {
+    return this.#run('save-state', undefined, signal, () => structuredClone(this.#weights));
   }
 
   /** One after the other, in call order, as a session does. */

@@ -13,6 +13,8 @@ export interface GrpoGuardOptions {
   readonly run: Resolved;
   /** How many problems an epoch has; undefined where they are drawn. */
   readonly problems: number | undefined;
+  /** Epochs before it began in another process, so this one can't know which of their problems were taken. */
+  readonly wholeEpochsFrom: number;
 }
 
 export interface GrpoFacts<G> extends Pick<StepFacts, 'step' | 'metrics' | 'data' | 'sources' | 'outputs' | 'update'> {
@@ -41,15 +43,17 @@ export class GrpoGuard {
   }
 
   look<G extends SampledRollouts>({ groups, policy, ...facts }: GrpoFacts<G>): readonly Alarm[] {
-    const { run, problems } = this.#options;
+    const { run, problems, wholeEpochsFrom } = this.#options;
     this.#dropped += facts.metrics?.['groups/dropped'] ?? 0;
+    const epochOf = ({ problemIndex }: GroupOrigin): number => Math.floor(problemIndex / (problems ?? 1));
+    const known = groups.filter((group) => epochOf(group) >= wholeEpochsFrom);
     const rows =
       problems === undefined
         ? {}
         : {
             rows: {
-              keys: groups.map(({ problem }) => problem.id),
-              epochs: groups.map(({ problemIndex }) => Math.floor(problemIndex / problems)),
+              keys: known.map(({ problem }) => problem.id),
+              epochs: known.map(epochOf),
               of: problems,
               slack: (run.maxStepsOffPolicy + 1) * run.groupsPerStep,
               dropped: this.#dropped,

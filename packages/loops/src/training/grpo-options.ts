@@ -11,6 +11,7 @@ import type { GuardOptions } from '../guard/guard.js';
 import { centerRewards } from '../statistics/advantages.js';
 import type { KlEstimator } from '../statistics/kl.js';
 import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.js';
+import type { CheckpointOptions } from './checkpoints.js';
 import type { Sampler, Scorer, Trainer } from './clients.js';
 import type { Credit } from './episode-credit.js';
 import type { Metrics } from './grpo-metrics.js';
@@ -18,7 +19,7 @@ import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './o
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
 
 /** Options for tasks of any kind. */
-export interface CommonGrpoOptions {
+export interface CommonGrpoOptions extends CheckpointOptions {
   readonly training: Trainer;
   /** Default: that of the training client's base model. */
   readonly tokenizer?: Tokenizer;
@@ -137,7 +138,7 @@ export interface GroupOrigin {
 
 /** Something that people should know of a run. */
 export interface LoopNotice {
-  readonly type: 'loss-note' | 'epoch-end' | 'alarm';
+  readonly type: 'loss-note' | 'epoch-end' | 'nothing-left' | 'alarm';
   /** A sentence, without content. */
   readonly message: string;
 }
@@ -182,8 +183,9 @@ export type EpisodeGrpoStep<P extends EpisodeProblem = EpisodeProblem> = StepOf<
 export interface GrpoResult {
   /** Of the weights after the last step. */
   readonly sampler: Sampler;
-  /** Of each step, in order. */
+  /** Of each step of this call, in order; a run folder has those of earlier processes too. */
   readonly metrics: readonly Metrics[];
+  /** Of the whole run. */
   readonly skippedSteps: number;
   /** How the gate let the run begin; absent where none was asked. */
   readonly graderGate?: GateDecision;

@@ -27,12 +27,14 @@ import {
   resolve,
   type StepOf,
 } from './grpo-options.js';
+import { type GrpoState, readGrpoState } from './grpo-state.js';
 import type { GrpoTask } from './grpo-task.js';
 import { wholeNumber } from './options.js';
 import { Passes } from './passes.js';
 import { ProblemStream } from './problem-stream.js';
+import { Progress } from './progress.js';
 import { type Policy, RolloutPool } from './rollout-pool.js';
-import { withScope } from './scope.js';
+import { type Scope, withScope } from './scope.js';
 
 /**
  * Trains on rewards: of answers, or of episodes of several turns (an environment with `begin`).
@@ -44,10 +46,10 @@ import { withScope } from './scope.js';
  *
  * With `maxStepsOffPolicy` above 0 sampling goes on while the trainer steps, from the newest weights there are.
  *
- * After an error or an abort the training client is as it was after its last completed call; save it if you want to go on.
- * A gradient may be pending: `optimStep` would apply it, `loadState` drops it.
+ * With `checkpoints` the run can be gone on with by another process, see {@link Checkpoints}. Without, after an error or an abort the training client is as it was
+ * after its last completed call; save it if you want to go on. A gradient may be pending: `optimStep` would apply it, `loadState` drops it.
  *
- * @throws at once: `invalid_argument`, `grader_gate_failed`; later: `cancelled`, `grader_failed`, and what the client throws
+ * @throws at once: `invalid_argument`, `grader_gate_failed`, `data_invalid` for checkpoints of another loop; later: `cancelled`, `grader_failed`, and what the client throws
  * @example
  * const { sampler } = await runGrpo({ training, environment: arithmetic(), steps: 30, onStep: view.onStep });
  */
@@ -78,7 +80,7 @@ function withoutUndefined<T extends object>(options: T): Given<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>; // true: of the same keys, without some
 }
 
-interface LoopOptions<P, G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal'> {
+interface LoopOptions<P, G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal' | 'checkpoints'> {
   readonly problems?: readonly P[];
   readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
 }
@@ -88,100 +90,121 @@ function loop<P, G extends SampledRollouts>(
   run: Resolved,
   taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>,
 ): Promise<GrpoResult> {
-  return withScope(options.signal, async (scope) => {
-    const { training, problems } = options;
-    const { seed, groupsPerStep, now, onNotice } = run;
-    noteLoss(run);
-    const task = taskOf(options.tokenizer ?? (await training.getTokenizer()));
-    const source = problems === undefined ? { draw: task.draw } : { problems };
-    const onEpoch = (epoch: number): void => {
-      const all = `${problems?.length ?? 0} problems`;
-      const message = `epoch ${epoch} of ${all} has ended: each was taken once, and they come again in another order`;
-      onNotice({ type: 'epoch-end', message });
+  const { signal, checkpoints } = options;
+  const progress = new Progress<GrpoState>({ loop: 'grpo', checkpoints, read: readGrpoState, signal });
+  const work = (scope: Scope) => progress.within(scope, () => steps(options, { run, taskOf, progress, scope }));
+  return withScope(signal, work, { note: () => checkpoints?.note?.() });
+}
+
+interface StepsOptions<P, G> {
+  readonly run: Resolved;
+  readonly taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>;
+  readonly progress: Progress<GrpoState>;
+  readonly scope: Scope;
+}
+
+async function steps<P, G extends SampledRollouts>(
+  { training, problems, tokenizer, onStep }: LoopOptions<P, G>,
+  { run, taskOf, progress, scope }: StepsOptions<P, G>,
+): Promise<GrpoResult> {
+  const { seed, groupsPerStep, now, onNotice } = run;
+  const from = progress.state;
+  noteLoss(run);
+  const nothingLeft = progress.nothingLeft(run.steps, { more: '`steps`' });
+  if (nothingLeft !== undefined) onNotice({ type: 'nothing-left', message: nothingLeft });
+  const task = taskOf(tokenizer ?? (await training.getTokenizer()));
+  const source = problems === undefined ? { draw: task.draw } : { problems };
+  const onEpoch = (epoch: number): void => {
+    const all = `${problems?.length ?? 0} problems`;
+    const message = `epoch ${epoch} of ${all} has ended: each was taken once, and they come again in another order`;
+    onNotice({ type: 'epoch-end', message });
+  };
+  const stream = new ProblemStream<P>({ source, seed, groupsPerStep, onEpoch, ...(from && { from: from.stream }) });
+  const allMetrics: Metrics[] = [];
+  let skippedSteps = from?.skippedSteps ?? 0;
+  const save = (signal: AbortSignal): Promise<Sampler> => training.saveWeightsAndGetSamplingClient({ signal });
+  const [sampler] = await scope.all([save]);
+  let policy: Policy = { sampler, step: from?.policyStep ?? 0, updates: from?.updates ?? 0 };
+  const pending = from?.pending.map((ticket) => stream.restore(ticket)) ?? [];
+  const pool = new RolloutPool({ task, stream, scope, run, policy, pending });
+  const wholeEpochsFrom = Math.floor(((from?.stream.next ?? 0) - 1) / (problems?.length ?? 1)) + 1;
+  const guard = new GrpoGuard({ run, problems: problems?.length, wholeEpochsFrom });
+  const end = (step: number): Promise<void> => {
+    const { step: policyStep, updates } = policy;
+    const state = { stream: stream.state, pending: pool.pending, updates, policyStep, skippedSteps };
+    return progress.end(scope, state, { isLast: step === run.steps });
+  };
+
+  for (let step = progress.step + 1; step <= run.steps; step++) {
+    scope.check();
+    const passes = new Passes({ run, training, scope, start: progress.start, onError: (error) => pool.fail(error) });
+    const { updates } = policy;
+    const onPart: CollectOptions<P, G>['onPart'] = (part, reference) => passes.send(task.data(part, reference));
+    const {
+      groups,
+      rest,
+      reference,
+      metrics: collected,
+    } = await guard.watch(step, collectGroups({ ...{ run, task, pool, step, updates, onPart } }));
+    const last = task.data(rest, reference);
+    const before = { ...task.metrics(groups, reference), ...collected };
+    const facts = {
+      step,
+      totalSteps: run.steps,
+      groups,
+      warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
     };
-    const stream = new ProblemStream<P>({ source, seed, groupsPerStep, onEpoch });
-    const allMetrics: Metrics[] = [];
-    let skippedSteps = 0;
-    const save = (signal: AbortSignal): Promise<Sampler> => training.saveWeightsAndGetSamplingClient({ signal });
-    const [sampler] = await scope.all([save]);
-    let policy: Policy = { sampler, step: 0, updates: 0 };
-    const pool = new RolloutPool({ task, stream, scope, run, policy });
-    const guard = new GrpoGuard({ run, problems: problems?.length });
-
-    for (let step = 1; step <= run.steps; step++) {
-      scope.check();
-      const passes = new Passes({ run, training, scope, onError: (error) => pool.fail(error) });
-      const { updates } = policy;
-      const onPart: CollectOptions<P, G>['onPart'] = (part, reference) => passes.send(task.data(part, reference));
-      const {
-        groups,
-        rest,
-        reference,
-        metrics: collected,
-      } = await guard.watch(step, collectGroups({ ...{ run, task, pool, step, updates, onPart } }));
-      const last = task.data(rest, reference);
-      const before = { ...task.metrics(groups, reference), ...collected };
-      const facts = {
-        step,
-        totalSteps: run.steps,
-        groups,
-        warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
-      };
-      if (passes.data.length + last.data.length === 0) {
-        skippedSteps += 1;
-        const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };
-        allMetrics.push(metrics);
-        const cutOff = run.overlong === 'mask' ? ' or only answers that were cut off' : '';
-        const reason = `every group had equal rewards${cutOff}, so there was nothing to learn from`;
-        const alarms = guard.look({ step, groups, policy, metrics });
-        await options.onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
-        await guard.act(alarms);
-        continue;
-      }
-
-      const { learningRate, weightDecay, gradClipNorm } = run;
-      const start = now();
-      let trained = start;
-      passes.send(last);
-      // Queued together; each takes effect after the one before it.
-      const calls = scope.all([
-        () => passes.output,
-        async (signal): Promise<OptimStepOutput> => {
-          const update = await training.optimStep({ learningRate, weightDecay, gradClipNorm, signal });
-          trained = now();
-          return update;
-        },
-        save,
-      ]);
-      const [passed, updated, refreshed] = await guard.watch(step, calls);
-      const metrics = {
-        ...before,
-        ...trainingMetrics(passes.data, passed, updated),
-        'time/train_ms': trained - start,
-        'time/refresh_ms': now() - trained,
-      };
-      const { data, sources } = passes;
-      const alarms = guard.look({
-        step,
-        groups,
-        policy,
-        metrics,
-        data,
-        sources,
-        outputs: passed.outputs,
-        update: updated,
-      });
-      policy = { sampler: refreshed, step, updates: updates + 1 };
-      if (step < run.steps) pool.renew(policy);
+    if (passes.data.length + last.data.length === 0) {
+      skippedSteps += 1;
+      const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };
       allMetrics.push(metrics);
-      await options.onStep?.({ type: 'step-end', ...facts, alarms, metrics });
+      const cutOff = run.overlong === 'mask' ? ' or only answers that were cut off' : '';
+      const reason = `every group had equal rewards${cutOff}, so there was nothing to learn from`;
+      const alarms = guard.look({ step, groups, policy, metrics });
+      await onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
       await guard.act(alarms);
+      await end(step);
+      continue;
     }
-    return {
-      ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps },
-      ...(run.gate === undefined ? {} : { graderGate: run.gate }),
+
+    const { learningRate, weightDecay, gradClipNorm } = run;
+    const start = now();
+    let trained = start;
+    passes.send(last);
+    // Queued together; each takes effect after the one before it.
+    const calls = progress.train(scope, [
+      () => passes.output,
+      async (signal): Promise<OptimStepOutput> => {
+        const update = await training.optimStep({ learningRate, weightDecay, gradClipNorm, signal });
+        trained = now();
+        return update;
+      },
+      save,
+    ]);
+    const [passed, updated, refreshed] = await guard.watch(step, calls);
+    const metrics = {
+      ...before,
+      ...trainingMetrics(passes.data, passed, updated),
+      'time/train_ms': trained - start,
+      'time/refresh_ms': now() - trained,
     };
-  });
+    const { data, sources } = passes;
+    const alarms = guard.look({
+      ...{ step, groups, policy, metrics, data, sources },
+      outputs: passed.outputs,
+      update: updated,
+    });
+    policy = { sampler: refreshed, step, updates: updates + 1 };
+    if (step < run.steps) pool.renew(policy);
+    allMetrics.push(metrics);
+    await onStep?.({ type: 'step-end', ...facts, alarms, metrics });
+    await guard.act(alarms);
+    await end(step);
+  }
+  return {
+    ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps },
+    ...(run.gate === undefined ? {} : { graderGate: run.gate }),
+  };
 }
 
 function gateWarnings(gate: GateDecision | undefined): string[] {

@@ -7,12 +7,13 @@ import { klLoss } from '../losses/kl-loss.js';
 import type { Trainer } from './clients.js';
 import type { Resolved } from './grpo-options.js';
 import type { TrainingData } from './grpo-task.js';
-import type { Scope } from './scope.js';
+import type { Scope, StartOptions } from './scope.js';
 
 export interface PassesOptions {
   readonly run: Resolved;
   readonly training: Trainer;
   readonly scope: Scope;
+  readonly start: StartOptions;
   /** Told of a failure at once: whoever waits for groups needs not wait for more. */
   readonly onError: (error: unknown) => void;
 }
@@ -46,16 +47,16 @@ export class Passes {
   /** Queues a pass; nothing without data. */
   send({ data, near, sources }: TrainingData): void {
     if (data.length === 0) return;
-    const { run, training, scope, onError } = this.#options;
+    const { run, training, scope, start, onError } = this.#options;
     const lossConfig = run.lossConfig as LossConfigFor<RlLossName>; // the union of losses has no type of config; the client checks it
     this.#data.push(...data);
     this.#sources.push(...sources);
-    const { ended } = scope.start((signal) => training.forwardBackward(data, run.loss, lossConfig, { signal }));
+    const { ended } = scope.start((signal) => training.forwardBackward(data, run.loss, lossConfig, { signal }), start);
     ended.catch(onError);
     this.#sent.push(ended);
     if (near.length === 0) return;
     const holding = klLoss({ coefficient: run.klCoefficient, estimator: run.estimator });
-    const held = scope.start(async (signal) => training.forwardBackwardCustom?.(near, holding, { signal }));
+    const held = scope.start(async (signal) => training.forwardBackwardCustom?.(near, holding, { signal }), start);
     held.ended.catch(onError);
     this.#near.push(held.ended);
   }

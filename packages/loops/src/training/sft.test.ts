@@ -11,10 +11,11 @@ const example = (digit: number) => {
 };
 const data = [0, 1, 2, 3].flatMap((digit) => [example(digit), example(digit)]);
 const heldOut = [0, 3].map(example);
+const onNotice = () => undefined;
 
 describe('runSft', () => {
   it('lowers the loss on examples it never saw, from chance', async () => {
-    const { heldOutLoss } = await runSft({ training: new Bandit(), data, heldOut, epochs: 10, batchSize: 4 });
+    const { heldOutLoss } = await runSft({ training: new Bandit(), data, heldOut, epochs: 10, batchSize: 4, onNotice });
     expect(heldOutLoss?.before).toBeCloseTo(Math.log(17), 12);
     expect(heldOutLoss?.after).toBeLessThan(0.2);
   });
@@ -30,7 +31,7 @@ describe('runSft', () => {
             rows.push(modelInput[0] ?? -1);
         },
       });
-      await runSft({ training, data, epochs: 2, batchSize: 3, seed });
+      await runSft({ training, data, epochs: 2, batchSize: 3, seed, onNotice });
       return rows;
     };
     const rows = await seen(1);

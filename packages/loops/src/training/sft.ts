@@ -1,14 +1,18 @@
 /** Supervised fine-tuning: shuffled batches of examples, cross entropy, one optimizer step each. */
 import { complaint, type DatumFor } from '@loopwright/protocol';
-import { createRandom } from '../random.js';
+import type { CheckpointOptions } from './checkpoints.js';
 import type { Trainer } from './clients.js';
 import type { Metrics } from './grpo-metrics.js';
+import type { LoopNotice } from './grpo-options.js';
 import { learningRateWithin, wholeNumber } from './options.js';
+import { Progress } from './progress.js';
 import { type Scope, withScope } from './scope.js';
+import { sftBatches } from './sft-batches.js';
+import { readSftState, type SftState } from './sft-state.js';
 
 type SftDatum = DatumFor<'cross_entropy'>;
 
-export interface SftOptions {
+export interface SftOptions extends CheckpointOptions {
   readonly training: Trainer;
   readonly data: readonly SftDatum[];
   /** Examples that are never trained on; their loss is taken before and after. */
@@ -26,6 +30,8 @@ export interface SftOptions {
   readonly signal?: AbortSignal;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: SftStep) => void | Promise<void>;
+  /** Told at once of the end of an epoch that isn't the last, and of a run with nothing left; default: `console.warn` with the message. */
+  readonly onNotice?: (notice: LoopNotice) => void;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
   readonly now?: () => number;
 }
@@ -40,7 +46,7 @@ export interface SftStep {
 }
 
 export interface SftResult {
-  /** Of each step, in order. */
+  /** Of each step of this call, in order; a run folder has those of earlier processes too. */
   readonly metrics: readonly Metrics[];
   /** Mean loss per weighted target token, in nats; undefined without held-out examples. */
   readonly heldOutLoss?: { readonly before: number; readonly after: number };
@@ -49,7 +55,7 @@ export interface SftResult {
 /**
  * Trains on examples.
  *
- * @throws at once: `invalid_argument`; later: `cancelled`, and what the client throws
+ * @throws at once: `invalid_argument`, `data_invalid` for checkpoints of another loop; later: `cancelled`, and what the client throws
  * @example
  * const { heldOutLoss } = await runSft({ training, data, heldOut, epochs: 2, learningRate: 2e-4 });
  */
@@ -63,7 +69,9 @@ export async function runSft({
   gradClipNorm = 0,
   seed = 0,
   signal,
+  checkpoints,
   onStep,
+  onNotice = ({ message }) => console.warn(message),
   now = () => performance.now(),
 }: SftOptions): Promise<SftResult> {
   wholeNumber('data.length', data.length, 1);
@@ -71,33 +79,52 @@ export async function runSft({
   wholeNumber('batchSize', batchSize, 1);
   learningRateWithin(learningRate);
   for (const [name, datums] of Object.entries({ data, heldOut })) checkTargets(name, datums);
-  const random = createRandom(seed);
-  const batches = Array.from({ length: epochs }, () => chunks(random.shuffle(data), batchSize)).flat();
+  const progress = new Progress<SftState>({ loop: 'sft', checkpoints, read: readSftState, signal });
+  const from = progress.state ?? { epoch: 0, offset: 0 };
+  if (from.offset >= data.length)
+    throw complaint({
+      field: 'options.data',
+      expected: `more than the ${from.offset} examples that were taken of this epoch`,
+      got: String(data.length),
+      remedy: 'go on with the examples that the run began with',
+    });
+  const batches = sftBatches(data, { epochs, batchSize, seed, from });
+  const totalSteps = progress.step + batches.length;
 
-  return withScope(signal, async (scope) => {
-    const before = await meanLoss(training, heldOut, scope);
+  const work = async (scope: Scope): Promise<SftResult> => {
+    const nothingLeft = progress.nothingLeft(totalSteps, { more: '`epochs`' });
+    if (nothingLeft !== undefined) onNotice({ type: 'nothing-left', message: nothingLeft });
+    const before = progress.state === undefined ? await meanLoss(training, heldOut, scope) : progress.state.before;
     const metrics: Metrics[] = [];
-    for (const [i, batch] of batches.entries()) {
+    for (const { examples, epoch, next } of batches) {
       scope.check();
       const start = now();
-      const [passed, updated] = await scope.all([
-        (stop) => training.forwardBackward(batch, 'cross_entropy', {}, { signal: stop }),
+      const [passed, updated] = await progress.train(scope, [
+        (stop) => training.forwardBackward(examples, 'cross_entropy', {}, { signal: stop }),
         (stop) => training.optimStep({ learningRate, weightDecay: 0, gradClipNorm, signal: stop }),
       ]);
       const stepMetrics: Metrics = {
         ...passed.metrics,
         ...updated.metrics,
-        'loss/mean': sumOfLosses(passed) / targetCount(batch),
+        'loss/mean': sumOfLosses(passed) / targetCount(examples),
         'tokens/trained': passed.trainingTokens,
-        'tokens/target': targetCount(batch),
+        'tokens/target': targetCount(examples),
         'time/train_ms': now() - start,
       };
       metrics.push(stepMetrics);
-      await onStep?.({ type: 'step-end', step: i + 1, totalSteps: batches.length, metrics: stepMetrics });
+      const step = progress.step + 1;
+      await onStep?.({ type: 'step-end', step, totalSteps, metrics: stepMetrics });
+      await progress.end(scope, { ...next, before: before ?? null }, { isLast: step === totalSteps });
+      if (next.epoch > epoch && next.epoch < epochs) {
+        const message = `epoch ${next.epoch} of ${epochs} has ended: the ${data.length} examples come again in another order`;
+        onNotice({ type: 'epoch-end', message });
+      }
     }
     const after = await meanLoss(training, heldOut, scope);
-    return { metrics, ...(before === undefined || after === undefined ? {} : { heldOutLoss: { before, after } }) };
-  });
+    const losses = typeof before !== 'number' || after === undefined ? {} : { heldOutLoss: { before, after } };
+    return { metrics, ...losses };
+  };
+  return withScope(signal, (scope) => progress.within(scope, () => work(scope)), { note: () => checkpoints?.note?.() });
 }
 
 /** Loss per weighted target token; undefined without examples. */
@@ -128,8 +155,4 @@ function checkTargets(name: string, data: readonly SftDatum[]): void {
       remedy: 'give the tokens to learn a weight',
     });
   }
-}
-
-function chunks<T>(items: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) => items.slice(i * size, (i + 1) * size));
 }

@@ -98,6 +98,7 @@ test('a report is one file that loads and runs nothing, with all content as text
   expect(page).toContain('&lt;img src=x&gt;');
   expect(page).not.toContain('\u001b');
   expect(page).not.toMatch(/<script|<img|<b>1|https?:\/\/|src=["']|href=/i);
-  expect(page.match(/class="sample"/g)).toHaveLength(3);
+  // At three steps, and the best of the last.
+  expect(page.match(/class="sample"/g)).toHaveLength(4);
   expect(page).toContain('reward/mean: 0.1 at step 1, 0.3 at step 3');
 });

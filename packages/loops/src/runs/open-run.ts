@@ -12,6 +12,7 @@ import type { TrackedRun, Tracker } from '../tracking/tracker.js';
 import { wholeNumber } from '../training/options.js';
 import { changedPaths } from './compare-configs.js';
 import { cutJsonl } from './jsonl-file.js';
+import { MetProblems, promptHash } from './met-problems.js';
 import { plainConfig } from './plain-config.js';
 import { checkPrices, type PriceTable } from './prices.js';
 import { type KeptSamples, Run, samplesName } from './run.js';
@@ -30,7 +31,10 @@ export interface OpenRunOptions {
   readonly config: object;
   /** By what they are of. */
   readonly seeds?: Readonly<Record<string, number>>;
-  /** Rows or problems by their use, such as `train`; only their number and hash are kept. Of files, give `await data.hash()`; other data is read through once. */
+  /**
+   * Rows or problems by their use, such as `train` and `heldOut`; their number and hash are kept, and in `problems.jsonl` the hashes of their prompts, so that
+   * `loopwright eval` finds what was trained on. Of large files, give `await data.hash()`, which knows no prompts; other data is read through once.
+   */
   readonly data?: Readonly<Record<string, Iterable<unknown> | AsyncIterable<unknown> | DataDigest | DataHash>>;
   /** Go on in `folder` after this step: what was kept of later ones is dropped. */
   readonly resumeAfter?: number;
@@ -77,7 +81,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
   const meter =
     usage === undefined ? undefined : new UsageMeter(usage, prices === undefined ? undefined : checkPrices(prices));
   if (resumeAfter !== undefined) wholeNumber('resumeAfter', resumeAfter, 0);
-  const facts = await factsOf(options);
+  const { facts, prompts } = await factsOf(options);
   const folder = resumeAfter === undefined ? await newFolder(options.folder) : resolve(options.folder);
   const earlier = resumeAfter === undefined ? undefined : await readRecord(folder);
   const lock = await lockRun(folder);
@@ -94,6 +98,8 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
           });
     await writeRecord(folder, record);
     await meter?.start(earlier?.usage);
+    const met = await MetProblems.open(folder, { resumeAfter });
+    await met.addRows(prompts);
     if (resumeAfter !== undefined) {
       await cutJsonl(join(folder, samplesName), (value) => (checkSample(value)?.step ?? 0) > resumeAfter);
       await cutJsonl(join(folder, alarmsName), (value) => (checkAlarm(value)?.step ?? 0) > resumeAfter);
@@ -112,7 +118,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     const places = guarded.map(({ name, place }) => [name, { ...place, sent: 0, lost: 0 }] as const);
     const told: RunRecord = places.length === 0 ? record : { ...record, trackers: Object.fromEntries(places) };
     if (places.length > 0) await writeRecord(folder, told);
-    return new Run({ folder, record: told, lock, log, trackers: guarded, meter, keep, tokenizer, now });
+    return new Run({ folder, record: told, lock, log, trackers: guarded, meter, met, keep, tokenizer, now });
   } catch (error) {
     await lock[Symbol.asyncDispose]();
     throw error;
@@ -149,11 +155,15 @@ async function factsOf({
   packagesFrom,
   command = ownCommand(),
   repeatOf,
-}: OpenRunOptions): Promise<Facts> {
+}: OpenRunOptions): Promise<{ readonly facts: Facts; readonly prompts: Readonly<Record<string, readonly string[]>> }> {
+  const prompts: Record<string, string[]> = {};
   const digests = await Promise.all(
-    Object.entries(data).map(async ([name, rows]) => [name, await digestOf(rows)] as const),
+    Object.entries(data).map(async ([name, rows]) => {
+      prompts[name] = [];
+      return [name, await digestOf(rows, prompts[name])] as const;
+    }),
   );
-  return {
+  const facts = {
     config: plainConfig(config),
     seeds: { ...seeds },
     data: Object.fromEntries(digests),
@@ -162,13 +172,21 @@ async function factsOf({
     command,
     ...(repeatOf === undefined ? {} : { repeatOf }),
   };
+  return { facts, prompts };
 }
 
 type GivenData = NonNullable<OpenRunOptions['data']>[string];
 
-function digestOf(data: GivenData): Promise<RunRecord['data'][string]> | RunRecord['data'][string] {
-  if (!('sha256' in data)) return dataDigest(data);
-  return { sha256: data.sha256, ...('rows' in data ? { rows: data.rows } : {}) };
+/** @param prompts gets the hash of each row's prompt; of data given as a digest there are none */
+async function digestOf(data: GivenData, prompts: string[]): Promise<RunRecord['data'][string]> {
+  if ('sha256' in data) return { sha256: data.sha256, ...('rows' in data ? { rows: data.rows } : {}) };
+  async function* noted(rows: Iterable<unknown> | AsyncIterable<unknown>) {
+    for await (const row of rows) {
+      prompts.push(promptHash(row));
+      yield row;
+    }
+  }
+  return dataDigest(noted(data));
 }
 
 /** The folder, made by this call: the first of `path`, `path-2`, … that isn't there. */

@@ -6,17 +6,24 @@ import type { GradedComponent, Problem } from '../environments/environment.js';
 import type { ModelTurn } from '../episodes/environment.js';
 import type { EpisodeRollout } from '../episodes/run-episode.js';
 import type { Rollout } from '../training/rollouts.js';
+import { marksOf, sampleMarks } from './sample-marks.js';
 
 const ids = z.array(z.number().int().min(0));
 
 const runSample = z.object({
   /** Of what was sampled at this step. */
   step: z.number().int().min(0),
-  type: z.enum(['train', 'validation']),
+  /** `fixed`: of the same problems at the start, in the middle and at the end. */
+  type: z.enum(['train', 'validation', 'fixed']),
   problem: z.string(),
   question: z.string(),
   /** Of the problem's answers at this step, from 0. */
   member: z.number().int().min(0),
+  /** Place of its group in the step, from 0, and how many answers that has; of these, some may not be kept. */
+  group: z.number().int().min(0).optional(),
+  groupSize: z.number().int().min(1).optional(),
+  /** Of all that was sampled at the step for training. */
+  marks: z.array(z.enum(sampleMarks)).optional(),
   /** In order; one of an answer, several of an episode. Each goes on from those before it, unless `fresh`. */
   segments: z.array(
     z.object({
@@ -62,17 +69,27 @@ export interface SampleOrigin {
   readonly type: RunSample['type'];
   /** For the text of prompts. */
   readonly tokenizer?: Tokenizer;
+  /** Groups that are kept whole, from the first; of the others the best, the worst and the longest of all alone. */
+  readonly whole: number;
 }
 
-export function samplesOf(groups: readonly SampledRollouts[], { step, type, tokenizer }: SampleOrigin): RunSample[] {
+export function samplesOf(
+  groups: readonly SampledRollouts[],
+  { step, type, tokenizer, whole }: SampleOrigin,
+): RunSample[] {
+  const marks = type === 'train' ? marksOf(groups) : undefined;
   const decode = (prompt: readonly number[]) =>
     tokenizer === undefined ? {} : { promptText: tokenizer.decode([...prompt], { skipSpecialTokens: false }) };
-  return groups.flatMap(({ problem, prompt = [], rollouts }) =>
-    rollouts.map((rollout, member): RunSample => {
+  return groups.flatMap(({ problem, prompt = [], rollouts }, group) =>
+    rollouts.flatMap((rollout, member): RunSample[] => {
+      const marked = marks?.get(rollout);
+      if (group >= whole && marked === undefined) return [];
       const { grade, reward } = rollout;
       const isEpisode = 'turns' in rollout;
-      return {
+      const sample = {
         ...{ step, type, problem: problem.id, question: problem.question ?? '', member },
+        ...{ group, groupSize: rollouts.length },
+        ...(marked === undefined ? {} : { marks: [...marked] }),
         segments: (isEpisode ? segmentsOf(rollout) : [segment(rollout.sequence, { prompt, text: rollout.text })]).map(
           (each) => ({
             ...each,
@@ -83,6 +100,7 @@ export function samplesOf(groups: readonly SampledRollouts[], { step, type, toke
         ...(reward === undefined ? {} : { reward }),
         ...(grade?.components === undefined ? {} : { components: grade.components.map(componentOf) }),
       };
+      return [sample];
     }),
   );
 }

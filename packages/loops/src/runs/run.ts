@@ -10,6 +10,7 @@ import type { Tracker } from '../tracking/tracker.js';
 import { type Evaluation, validationMetrics } from '../training/evaluate.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 import { JsonlFile } from './jsonl-file.js';
+import type { MetProblems } from './met-problems.js';
 import { alarmsName } from './run-alarms.js';
 import { type RunRecord, writeRecord } from './run-record.js';
 import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
@@ -17,9 +18,9 @@ import { type UsageMeter, usageMetrics } from './run-usage.js';
 
 /** Which samples are kept. */
 export interface KeptSamples {
-  /** Groups of a step, from the first; default all. 0 keeps none. */
+  /** Groups of a step, from the first; default all. The best, the worst and the longest of a step are kept besides. 0 keeps none. */
   readonly groupsPerStep: number;
-  /** Steps between those whose samples are kept; default 1. */
+  /** Steps between those whose groups are kept; default 1. */
   readonly everySteps: number;
 }
 
@@ -41,6 +42,7 @@ export interface RunParts {
   readonly log: Tracker;
   readonly trackers: readonly GuardedTracker[];
   readonly meter: UsageMeter | undefined;
+  readonly met: MetProblems;
   readonly keep: KeptSamples;
   readonly tokenizer: Tokenizer | undefined;
   readonly now: () => number;
@@ -116,17 +118,25 @@ export class Run implements AsyncDisposable {
   }
 
   /**
-   * Keeps what was sampled at a step: ids, logprobs, text, components and rewards. Content: it is written to `samples.jsonl` and nowhere else.
+   * Keeps what was sampled at a step: ids, logprobs, text, components and rewards; and, in `problems.jsonl`, the problems that it met. Content: it is
+   * written to these files and nowhere else.
    *
    * @throws `disposed` after the end; write errors
    */
   async samples(step: number, groups: readonly SampledRollouts[], type: RunSample['type'] = 'train'): Promise<void> {
     this.#check(step);
     const { keep, tokenizer } = this.#parts;
-    const kept = (step - 1) % keep.everySteps === 0 || type === 'validation' ? groups.slice(0, keep.groupsPerStep) : [];
-    if (kept.length === 0) return;
+    await this.#parts.met.add(
+      groups.map(({ problem }) => problem),
+      { step, use: type, isKept: keep.groupsPerStep > 0 },
+    );
+    if (groups.length === 0 || (keep.groupsPerStep === 0 && type !== 'fixed')) return;
+    const wanted = type === 'fixed' ? groups.length : keep.groupsPerStep;
+    const whole = type !== 'train' || (step - 1) % keep.everySteps === 0 ? wanted : 0;
     this.#samples ??= await JsonlFile.open(join(this.folder, samplesName));
-    await this.#samples.append(samplesOf(kept, { step, type, ...(tokenizer === undefined ? {} : { tokenizer }) }));
+    await this.#samples.append(
+      samplesOf(groups, { step, type, whole, ...(tokenizer === undefined ? {} : { tokenizer }) }),
+    );
   }
 
   /** Keeps alarms of a guard, in `alarms.jsonl`. @throws `disposed` after the end; write errors */
@@ -165,6 +175,7 @@ export class Run implements AsyncDisposable {
       await log.finish(end);
       await this.#samples?.close();
       await this.#alarms?.close();
+      await this.#parts.met.close();
       const reports = await Promise.all(
         trackers.map(async (tracker) => [tracker.name, { ...tracker.place, ...(await tracker.finish(end)) }] as const),
       );

@@ -68,7 +68,8 @@ describe('a run folder', () => {
     });
     expect(samples[0]!.segments[0]!.tokens).toHaveLength(samples[0]!.segments[0]!.logprobs.length);
     expect(await readFile(join(folder, 'metrics.jsonl'), 'utf8')).not.toContain('question');
-    expect(await readdir(folder)).toEqual(['alarms.jsonl', 'metrics.jsonl', 'run.json', 'samples.jsonl']);
+    const files = ['alarms.jsonl', 'metrics.jsonl', 'problems.jsonl', 'run.json', 'samples.jsonl'];
+    expect(await readdir(folder)).toEqual(files);
   });
 
   it('is a new one each time', async () => {

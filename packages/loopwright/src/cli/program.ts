@@ -14,6 +14,7 @@ import { exportFormats } from './export/settings.js';
 import { addGrader } from './grader/commands.js';
 import { addRegistry } from './registry/commands.js';
 import { addRuns } from './runs/commands.js';
+import { addSamples } from './samples/commands.js';
 import { withJson, withServer } from './shared-options.js';
 import { taskArgument } from './task-module.js';
 import { addTemplates } from './templates/commands.js';
@@ -239,6 +240,7 @@ function buildProgram(context: CommandContext): Command {
 
   addGrader(program, context);
   addRuns(program, context);
+  addSamples(program, context);
   withJson(program.command('report'))
     .description('write a run as one HTML file: curves, samples side by side, settings')
     .argument('<run>', 'its folder')

@@ -1,10 +1,10 @@
 /** The page of a report: one file that loads nothing and runs nothing. */
 import { alarmText } from '@loopwright/loops';
 import type { StoredRun } from '@loopwright/loops/node';
-import { durationOf, durationText, lastStep, numberText, shellText } from '../runs/text.js';
+import { durationOf, durationText, lastStep, shellText } from '../runs/text.js';
 import { chart, type Point } from './chart.js';
 import { html } from './html.js';
-import type { ComparedProblem } from './samples.js';
+import { type ShownSamples, samplesSection } from './samples-section.js';
 import { style } from './style.js';
 
 /** Shown first; the others are folded away. */
@@ -29,7 +29,7 @@ const bounds: Readonly<Record<string, readonly [string, string]>> = {
 
 const policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-export function page(run: StoredRun, problems: readonly ComparedProblem[]): string {
+export function page(run: StoredRun, samples: ShownSamples): string {
   const { record, state } = run;
   const names = [...new Set(run.steps.flatMap(({ metrics }) => Object.keys(metrics)))].sort();
   const isMain = (name: string): boolean => main.some((one) => one === name) || name.startsWith('time/');
@@ -43,7 +43,7 @@ export function page(run: StoredRun, problems: readonly ComparedProblem[]): stri
 <header><h1>${html(record.name)}</h1><p><span class="state ${state}">${state}</span> ${lastStep(run)} steps in ${durationText(durationOf(run))}, begun ${html(record.startedAt)}</p>${record.error === undefined ? '' : `<p>${html(record.error.message)}</p>`}</header>
 <main>
 <section><h2>Curves</h2><div class="charts">${curves(run, shown)}</div>${rest.length === 0 ? '' : `<details><summary>${rest.length} more metrics</summary><div class="charts">${curves(run, rest)}</div></details>`}</section>
-${alarms(run)}<section><h2>Samples</h2>${samplesText(problems)}</section>
+${alarms(run)}<section><h2>Samples</h2>${samplesSection(samples)}</section>
 <section><h2>Settings</h2>${facts(run)}</section>
 </main></body></html>
 `;
@@ -67,20 +67,6 @@ function pointsOf({ steps }: StoredRun, name: string): Point[] {
     const high = highName === undefined ? undefined : metrics[highName];
     return [{ step, value, ...(low === undefined || high === undefined ? {} : { low, high }) }];
   });
-}
-
-function samplesText(problems: readonly ComparedProblem[]): string {
-  if (problems.length === 0) return '<p>The run kept no samples.</p>';
-  return problems
-    .map(({ question, samples }) => {
-      const cards = samples.map(({ step, type, status, reward, segments }) => {
-        const worth = reward === undefined ? status : `reward ${numberText(reward)}`;
-        const text = segments.map((segment) => segment.text).join('\n⋯\n');
-        return `<div class="sample"><p>step ${step}, ${type} <span class="${(reward ?? 0) > 0 ? 'good' : 'bad'}">${html(worth)}</span></p><pre>${html(text)}</pre></div>`;
-      });
-      return `<article><pre class="question">${html(question)}</pre><div class="samples">${cards.join('')}</div></article>`;
-    })
-    .join('\n');
 }
 
 function facts({ record }: StoredRun): string {

@@ -1,11 +1,11 @@
 /** `loopwright report`: a run as one HTML file. */
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { readRun } from '@loopwright/loops/node';
+import { readRun, readSignOffs } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
+import { comparedSamples, markedSamples } from '../samples/compared-samples.js';
 import { page } from './page.js';
-import { comparedSamples } from './samples.js';
 
 export interface ReportOptions {
   readonly out?: string;
@@ -17,10 +17,12 @@ export async function reportCommand(
   { console }: CommandContext,
 ): Promise<void> {
   const run = await readRun(folder);
-  const problems = await comparedSamples(run.folder);
+  const problems = await comparedSamples(run.folder, { problems: 20, columns: 4 });
+  const marked = await markedSamples(run.folder);
+  const signOffs = await readSignOffs(run.folder);
   const path = resolve(out ?? join(run.folder, 'report.html'));
   try {
-    await writeFile(path, page(run, problems));
+    await writeFile(path, page(run, { problems, marked, signOffs }));
   } catch (cause) {
     throw complaint({
       field: 'out',

@@ -5,7 +5,7 @@ export const style = `
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 header,main{max-width:1160px;margin:auto;padding:16px 20px}
-h1{margin:0;font-size:26px;overflow-wrap:anywhere}h2{font-size:18px;margin:24px 0 10px}
+h1{margin:0;font-size:26px;overflow-wrap:anywhere}h2{font-size:18px;margin:24px 0 10px}h3{font-size:15px;margin:18px 0 8px}
 p{margin:4px 0;color:var(--soft)}
 .state{border:1px solid var(--edge);border-radius:99px;padding:1px 10px;color:var(--ink)}.state.done{color:var(--good)}.state.failed,.state.killed{color:var(--bad)}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr));gap:12px}

@@ -1,19 +1,21 @@
 /** `loopwright runs show`: all that is known of a run. */
 import { alarmText, escapeText } from '@loopwright/loops';
-import { type RunRecord, readRun, type StoredRun, seriesOf } from '@loopwright/loops/node';
+import { type RunRecord, readRun, readSignOffs, type SignOff, type StoredRun, seriesOf } from '@loopwright/loops/node';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
+import { signOffText } from '../samples/sign-off-text.js';
 import { formatTable, timeText } from '../text.js';
 import { durationOf, durationText, folderText, lastStep, numberText, shellText } from './text.js';
 
 export async function showCommand(folder: string, { console }: CommandContext): Promise<void> {
   const run = await readRun(folder);
+  const signOffs = await readSignOffs(run.folder);
   const { record, state, steps, damagedLines } = run;
-  console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), damagedLines, ...record });
+  console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), damagedLines, ...record, signOffs });
   for (const step of steps) console.event({ ...step, type: 'metrics', of: step.type });
   for (const alarm of run.alarms) console.event({ ...alarm, type: 'alarm' });
   console.line(`${console.paint.bold(escapeText(record.name))}  ${state}${reasonText(record)}`);
-  console.table(factsOf(run));
+  console.table([...factsOf(run), ...signedOff(signOffs)]);
   if (run.alarms.length > 0) {
     console.line();
     console.line('Alarms:');
@@ -68,6 +70,11 @@ function factsOf(run: StoredRun): [string, string][] {
       `${link ?? ''}  ${sent} steps${lost > 0 ? `, ${lost} not sent: ${problem ?? ''}` : ''}`,
     ]),
   ].map(([name = '', value = '']): [string, string] => [escapeText(name), escapeText(value)]);
+}
+
+function signedOff(signOffs: readonly SignOff[]): [string, string][] {
+  if (signOffs.length === 0) return [['signed off', 'by nobody: loopwright samples shows what it wrote']];
+  return signOffs.map((each) => ['signed off', `by ${signOffText(each)}`]);
 }
 
 function costText({ currency, total, unpriced }: NonNullable<RunRecord['cost']>): string {

@@ -1,0 +1,21 @@
+/** The options of `loopwright samples`. */
+import type { Command } from 'commander';
+import { wholeNumber } from '../arguments.js';
+import type { CommandContext } from '../context.js';
+import { withJson } from '../shared-options.js';
+
+export function addSamples(program: Command, context: CommandContext): void {
+  withJson(program.command('samples'))
+    .description(
+      'show what a model wrote in a run: the same prompts at start, middle and end, and the best, worst and longest of a step',
+    )
+    .argument('<run>', 'its folder')
+    .option('--prompts <n>', 'prompts at most', wholeNumber(1, 100_000), 20)
+    .option('--step <n>', 'the best, worst and longest of this step alone', wholeNumber(0, 1_000_000_000))
+    .option('--full', 'whole texts')
+    .option('--tokens', 'ids and logprobs of each answer too')
+    .option('--sign-off <name>', 'record that you looked at what is shown')
+    .option('--note <text>', 'what you say of it, with --sign-off')
+    .addHelpText('after', '\nMore: docs/guides/samples.md.')
+    .action(async (run, options) => (await import('./samples-command.js')).samplesCommand(run, options, context));
+}

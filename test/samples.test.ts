@@ -1,0 +1,83 @@
+/** Samples from outside: shown side by side as text alone, reported, and signed off. */
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from './support/command.js';
+
+let folder: TemporaryDirectory;
+let home: string;
+
+/** A run of four steps whose answers try to move the cursor and to be markup. */
+const program = `
+import { withRun } from ${JSON.stringify(import.meta.resolve('loopwright'))};
+const answer = (text, reward) => ({
+  text,
+  reward,
+  grade: { status: 'ok', reward, components: [{ name: 'format', weight: 0.2, status: 'ok', score: 1 }] },
+  sequence: { tokens: [7, 8, 9], logprobs: [-0.5, -0.25, -0.75], stopReason: 'stop' },
+});
+const problem = (id) => ({ id, question: 'Question ' + id + '?', answer: id });
+await withRun({ folder: 'runs/toy', config: {}, samples: { groupsPerStep: 1 } }, async (run) => {
+  for (const step of [1, 2, 3, 4]) {
+    const rollouts = (id) => [answer('<b>\\u001b[31m' + id + ' at ' + step + '\\nsecond line', step / 4), answer('no', 0)];
+    const groups = ['a', 'b'].map((id) => ({ problem: problem(id), prompt: [5], rollouts: rollouts(id) }));
+    await run.onStep({ type: 'step-end', step, metrics: { 'reward/mean': step / 8 }, groups });
+  }
+});
+`;
+
+beforeAll(async () => {
+  folder = await temporaryDirectory();
+  home = join(folder.path, 'home');
+  await writeFile(join(folder.path, 'program.mjs'), program);
+  await promisify(execFile)(process.execPath, ['program.mjs'], {
+    cwd: folder.path,
+    env: { PATH: process.env.PATH ?? '', HOME: home },
+  });
+});
+
+afterAll(() => folder[Symbol.asyncDispose]());
+
+const loopwright = (...args: string[]) => runCommand(args, { home, cwd: folder.path });
+
+test('the same prompts stand beside each other at the first, the middle and the last step, as text alone', async () => {
+  const { stdout, code } = await loopwright('samples', 'runs/toy', '--tokens');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /step 1, reward 0\.25: format 1 +│ step 3, reward 0\.75: format 1 +│ step 4, reward 1: format 1\n/,
+  );
+  expect(stdout).toMatch(/3 tokens, logprob -0\.50 each/);
+  expect(stdout).toMatch(
+    /<b>\\x1b\[31ma at 1 +│ <b>\\x1b\[31ma at 3 +│ <b>\\x1b\[31ma at 4\nsecond line +│ second line/,
+  );
+  expect(stdout).toContain('Best, worst and longest of step 4');
+  expect(stdout).toContain('7:-0.500 8:-0.250 9:-0.750 (stop)');
+  expect(stdout).toContain('Nobody has signed it off');
+  expect(stdout).not.toContain('\u001b');
+});
+
+test('one step shows its best, worst and longest', async () => {
+  const { events } = await loopwright('samples', 'runs/toy', '--step', '2', '--json');
+  expect(events.map(({ type, step, marks, reward }) => [type, step, marks, reward])).toEqual([
+    ['sample', 2, ['best', 'longest'], 0.5],
+    ['sample', 2, ['worst'], 0],
+  ]);
+  const none = await loopwright('samples', 'runs/toy', '--step', '9');
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('a step of which samples are kept')]);
+});
+
+test('a sign-off is kept with what was seen, and told by show and report', async () => {
+  const before = await loopwright('runs', 'show', 'runs/toy');
+  expect(before.stdout).toMatch(/signed off +by nobody/);
+  const { stdout } = await loopwright('samples', 'runs/toy', '--sign-off', 'Ada <i>', '--note', 'fine');
+  expect(stdout).toMatch(/Signed off by Ada <i>, 20\d\d-.* who saw 5 answers to 1 problem at steps 1, 3, 4: “fine”/);
+  expect((await loopwright('runs', 'show', 'runs/toy')).stdout).toMatch(/signed off +by Ada <i>/);
+  await loopwright('report', 'runs/toy');
+  const page = await readFile(join(folder.path, 'runs', 'toy', 'report.html'), 'utf8');
+  expect(page).toContain('Signed off by Ada &lt;i&gt;');
+  expect(page).toContain('&lt;b&gt;\\x1b[31ma at 4');
+  expect(page).not.toMatch(/<b>\\x1b|<i>/);
+});

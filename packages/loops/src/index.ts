@@ -219,7 +219,9 @@ export type { CheckpointOptions, Checkpoints, LoopPosition } from './training/ch
 export type { Sampler, Scorer, Trainer } from './training/clients.js';
 export type { Credit } from './training/episode-credit.js';
 export type { EvaluateOptions, Evaluation } from './training/evaluate.js';
-export { evaluate } from './training/evaluate.js';
+export { evaluate, validationMetrics } from './training/evaluate.js';
+export type { EpisodeEvaluation, EvaluateEpisodesOptions } from './training/evaluate-episodes.js';
+export { evaluateEpisodes } from './training/evaluate-episodes.js';
 export { runGrpo } from './training/grpo.js';
 export type { Metrics } from './training/grpo-metrics.js';
 export type {
@@ -237,3 +239,4 @@ export type {
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';
+export type { Validation, ValidationOptions, ValidationSchedule, ValidationStep } from './training/validation.js';

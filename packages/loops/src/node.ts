@@ -26,7 +26,7 @@ export type { PriceTable } from './runs/prices.js';
 export { costOf, readPrices } from './runs/prices.js';
 export type { FoundRuns, StoredRun } from './runs/read-run.js';
 export { findRuns, readRun, readSamples } from './runs/read-run.js';
-export type { KeptSamples, LoopStep, Run } from './runs/run.js';
+export type { JudgedProblems, KeptSamples, LoopStep, LoopValidation, Run } from './runs/run.js';
 export { collectVersions, sourceOf } from './runs/run-facts.js';
 export type { RunRecord, RunStatus, RunUsage } from './runs/run-record.js';
 export type { RunSample, SampledRollouts } from './runs/run-samples.js';

@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
-import type { Problem } from '../environments/environment.js';
 import type { Alarm } from '../guard/alarm.js';
 import type { GuardedTracker } from '../tracking/guarded.js';
 import { lineFields } from '../tracking/metrics-line.js';
@@ -32,6 +31,19 @@ export interface LoopStep {
   readonly groups?: readonly SampledRollouts[];
   readonly alarms?: readonly Alarm[];
 }
+
+/** A measurement of any of the loops. */
+export interface LoopValidation {
+  readonly step: number;
+  readonly metrics: Metrics;
+  readonly evaluation?: JudgedProblems | undefined;
+}
+
+/** What was found of problems that aren't trained on, be it by answers or by episodes. */
+export type JudgedProblems = Pick<
+  Evaluation<never, { readonly problem: SampledRollouts['problem'] } & SampledRollouts['rollouts'][number]>,
+  'answers'
+>;
 
 /** @internal */
 export interface RunParts {
@@ -86,6 +98,14 @@ export class Run implements AsyncDisposable {
     await this.samples(step, groups);
     await this.alarms(alarms);
     await this.step(step, metrics, type);
+  };
+
+  /** For the loops: keeps the metrics and answers of a measurement. Bound, so it can be handed on. @throws write errors */
+  readonly onValidation = async ({ step, metrics, evaluation }: LoopValidation): Promise<void> => {
+    const { answers = [] } = evaluation ?? {};
+    const groups = answers.map((answer) => ({ problem: answer.problem, rollouts: [answer] }));
+    await this.samples(step, groups, 'validation');
+    await this.step(step, metrics, 'validation');
   };
 
   /**
@@ -153,10 +173,8 @@ export class Run implements AsyncDisposable {
    *
    * @param step after which it was measured; 0 is before training
    */
-  async validation(step: number, evaluation: Evaluation<Problem>): Promise<void> {
-    const groups = evaluation.answers.map(({ problem, ...rollout }) => ({ problem, rollouts: [rollout] }));
-    await this.samples(step, groups, 'validation');
-    await this.step(step, validationMetrics(evaluation), 'validation');
+  async validation(step: number, evaluation: Omit<Evaluation<unknown>, 'answers'> & JudgedProblems): Promise<void> {
+    await this.onValidation({ step, metrics: validationMetrics(evaluation), evaluation });
   }
 
   /**

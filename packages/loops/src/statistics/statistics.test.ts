@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createRandom } from '../random.js';
 import { centerRewards, deadGroups, leaveOneOutRewards, normalizeRewards } from './advantages.js';
 import { generalizedAdvantages } from './gae.js';
-import { wilsonInterval } from './intervals.js';
+import { ratioInterval, wilsonInterval } from './intervals.js';
 import { klEstimate, klK1, klK2, klK3, klSlope } from './kl.js';
 import { type LengthNormalization, normalizeByLength, overlongPenalty } from './lengths.js';
 import { returnsToGo, turnAdvantages } from './turn-credit.js';
@@ -229,6 +229,31 @@ describe('the Wilson interval', () => {
     expect(() => wilsonInterval(1, 0)).toThrow('trials');
     expect(() => wilsonInterval(3, 2)).toThrow('successes');
     expect(() => wilsonInterval(0.5, 2)).toThrow('successes');
+  });
+});
+
+describe('the interval of a ratio', () => {
+  it('is that of the mean where all denominators are 1, and covers the truth as often as it says where they differ', () => {
+    // mean 2, standard deviation 1 of 1, 2, 3
+    const plain = ratioInterval([1, 2, 3], [1, 1, 1]);
+    expectNear(
+      [plain.low, plain.high],
+      [2 - 1.959963984540054 / Math.sqrt(3), 2 + 1.959963984540054 / Math.sqrt(3)],
+      1e-12,
+    );
+    const random = createRandom(1);
+    const covered = Array.from({ length: 400 }, () => {
+      const lengths = Array.from({ length: 200 }, () => 1 + random.integer(20));
+      const losses = lengths.map((length) => length * 2 * random.next()); // 1 a token in the mean
+      const { low, high } = ratioInterval(losses, lengths);
+      return low <= 1 && 1 <= high;
+    }).filter(Boolean).length;
+    expect(covered).toBeGreaterThan(400 * 0.91);
+    expect(covered).toBeLessThan(400 * 0.98);
+  });
+
+  it('is unknown of one', () => {
+    expect(ratioInterval([1], [2]).low).toBeNaN();
   });
 });
 

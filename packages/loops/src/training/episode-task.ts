@@ -8,6 +8,7 @@ import { overlongPenalty } from '../statistics/lengths.js';
 import type { Credit } from './episode-credit.js';
 import { episodeData, scoreEpisodes, teachesEpisodes } from './episode-data.js';
 import { episodeMetrics, episodeWarnings } from './episode-metrics.js';
+import { evaluateEpisodes } from './evaluate-episodes.js';
 import type { EpisodeGrpoOptions, Resolved } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
 
@@ -25,8 +26,8 @@ export function episodeTask<P extends EpisodeProblem>({
   run,
   credit,
   ...limits
-}: EpisodeTaskOptions<P>): GrpoTask<P, EpisodeGroup<P>> {
-  const { samplesPerGroup: groupSize, maxTokens, temperature, now, maxGraderErrorShare } = run;
+}: EpisodeTaskOptions<P>): GrpoTask<P, EpisodeGroup<P>, EpisodeRollout<P>> {
+  const { samplesPerGroup: groupSize, maxTokens, temperature, now, maxGraderErrorShare, seed } = run;
   const runner = episodeRunner({ ...limits, tokenizer, environment, maxTokens, temperature, now });
   return {
     draw: (random) => environment.draw(random),
@@ -48,6 +49,17 @@ export function episodeTask<P extends EpisodeProblem>({
     teaches: (group) => teachesEpisodes(group, { ...run, credit }),
     data: (groups, reference) => episodeData(groups, { ...run, reference, credit }),
     metrics: (groups, reference) => episodeMetrics(groups, { reference, credit }),
+    evaluate: ({ sampler, ...work }) =>
+      evaluateEpisodes(sampler, {
+        ...limits,
+        environment,
+        tokenizer,
+        maxTokens,
+        maxGraderErrorShare,
+        seed,
+        now,
+        ...work,
+      }),
     warnings: episodeWarnings,
   };
 }

@@ -1,6 +1,6 @@
 /** How many problems a model solves. */
 import type { Tokenizer } from '@loopwright/text';
-import { type Environment, isFailure, type Problem } from '../environments/environment.js';
+import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { type Interval, wilsonInterval } from '../statistics/intervals.js';
 import type { Sampler } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
@@ -21,7 +21,8 @@ export interface EvaluateOptions<P extends Problem> {
   readonly signal?: AbortSignal;
 }
 
-export interface Evaluation<P extends Problem> {
+/** @typeParam A what is known of each answer: the judged answer, or the episode */
+export interface Evaluation<P, A = { readonly problem: P } & Rollout> {
   /** correct / n; NaN when nothing could be graded. */
   readonly accuracy: number;
   readonly correct: number;
@@ -33,7 +34,7 @@ export interface Evaluation<P extends Problem> {
   /** Answers whose grader threw or took too long: not among `n`. */
   readonly graderErrors: number;
   /** One per problem, in their order. */
-  readonly answers: readonly ({ readonly problem: P } & Rollout)[];
+  readonly answers: readonly A[];
 }
 
 /**
@@ -62,20 +63,41 @@ export async function evaluate<P extends Problem>(
     const groups = await gradeGroups({ groups: sampled, environment, tokenizer, scope });
     checkGrading(groups, maxGraderErrorShare);
     const answers = groups.flatMap(({ problem, rollouts }) => rollouts.map((rollout) => ({ problem, ...rollout })));
-    const count = (test: (rollout: Rollout) => boolean): number => answers.filter(test).length;
-    const graderErrors = count(({ grade }) => isFailure(grade));
-    const correct = count(({ reward }) => reward !== undefined && reward >= correctReward);
-    const n = answers.length - graderErrors;
-    return {
-      accuracy: correct / n,
-      correct,
-      n,
-      interval: n === 0 ? { low: 0, high: 1 } : wilsonInterval(correct, n),
-      unparsed: count(({ grade }) => grade.status === 'unparsed'),
-      graderErrors,
-      answers,
-    };
+    return evaluationOf(answers, {
+      correctReward,
+      isUnjudged: ({ grade }) => isFailure(grade),
+    });
   });
+}
+
+interface Judged {
+  readonly grade?: Grade;
+  readonly reward?: number;
+}
+
+interface Judging<A> {
+  readonly correctReward: number;
+  /** Says nothing of the model: not among n. */
+  readonly isUnjudged: (answer: A) => boolean;
+}
+
+/** Counts what was judged. */
+export function evaluationOf<P, A extends Judged>(
+  answers: readonly A[],
+  { correctReward, isUnjudged }: Judging<A>,
+): Evaluation<P, A> {
+  const judged = answers.filter((answer) => !isUnjudged(answer));
+  const n = judged.length;
+  const correct = judged.filter(({ reward }) => reward !== undefined && reward >= correctReward).length;
+  return {
+    accuracy: correct / n,
+    correct,
+    n,
+    interval: n === 0 ? { low: 0, high: 1 } : wilsonInterval(correct, n),
+    unparsed: judged.filter(({ grade }) => grade?.status === 'unparsed').length,
+    graderErrors: answers.length - n,
+    answers,
+  };
 }
 
 /** An evaluation as numbers of a step: `validation/accuracy` (correct / n), its interval `validation/low` and `validation/high`, and counts. */
@@ -86,7 +108,7 @@ export function validationMetrics({
   correct,
   unparsed,
   graderErrors,
-}: Omit<Evaluation<Problem>, 'answers'>): Metrics {
+}: Omit<Evaluation<unknown>, 'answers'>): Metrics {
   return finite({
     'validation/accuracy': accuracy,
     'validation/low': interval.low,

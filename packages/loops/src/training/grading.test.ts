@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Environment, Grade } from '../environments/environment.js';
+import type { Environment, Grade, Problem } from '../environments/environment.js';
 import { createGrader } from '../graders/grader.js';
 import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
 import { evaluate } from './evaluate.js';
@@ -28,7 +28,7 @@ const broken = (): number => {
 };
 const endless = (): Promise<number> => new Promise(() => {});
 
-async function oneStep(environment: Environment, options: Partial<GrpoOptions<never>> = {}): Promise<GrpoStep> {
+async function oneStep(environment: Environment, options: Partial<GrpoOptions<Problem>> = {}): Promise<GrpoStep> {
   const steps: GrpoStep[] = [];
   await runGrpo({ ...small, ...options, training: new Bandit(), environment, onStep: (step) => void steps.push(step) });
   return steps[0]!;

@@ -14,9 +14,12 @@ import { type LengthNormalization, lengthDivisors } from '../statistics/lengths.
 import type { CheckpointOptions } from './checkpoints.js';
 import type { Sampler, Scorer, Trainer } from './clients.js';
 import type { Credit } from './episode-credit.js';
+import type { Evaluation } from './evaluate.js';
+import type { EpisodeEvaluation } from './evaluate-episodes.js';
 import type { Metrics } from './grpo-metrics.js';
 import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
+import type { Validation, ValidationOptions, ValidationStep } from './validation.js';
 
 /** Options for tasks of any kind. */
 export interface CommonGrpoOptions extends CheckpointOptions {
@@ -98,6 +101,8 @@ export interface CommonGrpoOptions extends CheckpointOptions {
 interface OverProblems<P> {
   /** To be taken epoch by epoch, each in an order of its own that the seed decides; default: the environment draws. */
   readonly problems?: readonly P[];
+  /** Measure on problems that are never trained on, while it trains; each measurement is awaited. */
+  readonly validation?: ValidationOptions<P>;
 }
 
 /** For problems of one answer. */
@@ -105,6 +110,8 @@ export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions, OverP
   readonly environment: Environment<P>;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
+  /** Called after each measurement, and awaited. */
+  readonly onValidation?: (validation: ValidationStep<Evaluation<P>>) => void | Promise<void>;
 }
 
 /**
@@ -121,6 +128,8 @@ export interface EpisodeGrpoOptions<P extends EpisodeProblem>
   readonly credit?: Credit;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: EpisodeGrpoStep<P>) => void | Promise<void>;
+  /** Called after each measurement, and awaited. */
+  readonly onValidation?: (validation: ValidationStep<EpisodeEvaluation<P>>) => void | Promise<void>;
 }
 
 /** What becomes of groups whose policy is too old. */
@@ -187,6 +196,8 @@ export interface GrpoResult {
   readonly metrics: readonly Metrics[];
   /** Of the whole run. */
   readonly skippedSteps: number;
+  /** Of `validation`, in order; empty without it. */
+  readonly validations: readonly Validation[];
   /** How the gate let the run begin; absent where none was asked. */
   readonly graderGate?: GateDecision;
 }

@@ -5,9 +5,11 @@ import type { DatumSource } from '../guard/facts.js';
 import type { ReferencedDatum } from '../losses/loss-datum.js';
 import type { Random } from '../random.js';
 import type { Sampler, Scorer } from './clients.js';
+import type { Evaluation } from './evaluate.js';
 import type { Metrics } from './grpo-metrics.js';
 import type { GroupSeeds } from './problem-stream.js';
 import type { Scope } from './scope.js';
+import type { ValidationOptions } from './validation.js';
 
 /** Log-probabilities of sampled tokens under the reference, by what was sampled. */
 export type ReferenceScores = ReadonlyMap<object, readonly number[]>;
@@ -34,8 +36,17 @@ export interface GroupWork {
   readonly reference: { readonly scorer: Scorer; readonly scores: Map<object, readonly number[]> } | undefined;
 }
 
-/** @typeParam G the rollouts of one problem */
-export interface GrpoTask<P, G> {
+/** How problems that aren't trained on are to be answered. */
+export interface EvaluationWork<P> extends ValidationOptions<P> {
+  readonly sampler: Sampler;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * @typeParam G the rollouts of one problem
+ * @typeParam A one answer, or episode, of an evaluation
+ */
+export interface GrpoTask<P, G, A = unknown> {
   draw(random: Random): P;
   /** Samples, scores and judges the group of a problem. @throws `cancelled`, and what the client throws */
   group(problem: P, work: GroupWork): Promise<G>;
@@ -46,6 +57,8 @@ export interface GrpoTask<P, G> {
   data(groups: readonly G[], reference: ReferenceScores | undefined): TrainingData;
   /** Of what was sampled. */
   metrics(groups: readonly G[], reference: ReferenceScores | undefined): Metrics;
+  /** One greedy answer, or episode, to each problem. @throws when too many could not be judged */
+  evaluate(work: EvaluationWork<P>): Promise<Evaluation<P, A>>;
   /** What went wrong without ending the run, one line each, without content. */
   warnings(groups: readonly G[]): readonly string[];
 }

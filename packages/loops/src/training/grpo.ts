@@ -15,6 +15,7 @@ import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
 import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
+import { type Evaluation, validationMetrics } from './evaluate.js';
 import { type CollectOptions, collectGroups } from './grpo-collect.js';
 import { GrpoGuard } from './grpo-guard.js';
 import { type Metrics, trainingMetrics } from './grpo-metrics.js';
@@ -35,6 +36,7 @@ import { ProblemStream } from './problem-stream.js';
 import { Progress } from './progress.js';
 import { type Policy, RolloutPool } from './rollout-pool.js';
 import { type Scope, withScope } from './scope.js';
+import { checkValidation, type ValidationOptions, type ValidationStep, Validator } from './validation.js';
 
 /**
  * Trains on rewards: of answers, or of episodes of several turns (an environment with `begin`).
@@ -58,6 +60,7 @@ export function runGrpo<P extends EpisodeProblem>(options: EpisodeGrpoOptions<P>
 export async function runGrpo<P extends Problem>(options: GrpoOptions<P> | EpisodeGrpoOptions<P>): Promise<GrpoResult> {
   const run = resolve(options);
   if (options.problems !== undefined) wholeNumber('problems.length', options.problems.length, 1);
+  if (options.validation !== undefined) checkValidation(options.validation);
   if (!isOfEpisodes(options))
     return loop(options, run, (tokenizer) => answerTask({ environment: options.environment, tokenizer, run }));
   const { environment, maxTurns, maxContext, timeoutMs, concurrency, after, credit = 'episode' } = options;
@@ -80,15 +83,17 @@ function withoutUndefined<T extends object>(options: T): Given<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>; // true: of the same keys, without some
 }
 
-interface LoopOptions<P, G> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal' | 'checkpoints'> {
+interface LoopOptions<P, G, A> extends Pick<CommonGrpoOptions, 'training' | 'tokenizer' | 'signal' | 'checkpoints'> {
   readonly problems?: readonly P[];
   readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
+  readonly validation?: ValidationOptions<P>;
+  readonly onValidation?: (validation: ValidationStep<Evaluation<P, A>>) => void | Promise<void>;
 }
 
-function loop<P, G extends SampledRollouts>(
-  options: LoopOptions<P, G>,
+function loop<P, G extends SampledRollouts, A>(
+  options: LoopOptions<P, G, A>,
   run: Resolved,
-  taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>,
+  taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G, A>,
 ): Promise<GrpoResult> {
   const { signal, checkpoints } = options;
   const progress = new Progress<GrpoState>({ loop: 'grpo', checkpoints, read: readGrpoState, signal });
@@ -96,16 +101,16 @@ function loop<P, G extends SampledRollouts>(
   return withScope(signal, work, { note: () => checkpoints?.note?.() });
 }
 
-interface StepsOptions<P, G> {
+interface StepsOptions<P, G, A> {
   readonly run: Resolved;
-  readonly taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G>;
+  readonly taskOf: (tokenizer: Tokenizer) => GrpoTask<P, G, A>;
   readonly progress: Progress<GrpoState>;
   readonly scope: Scope;
 }
 
-async function steps<P, G extends SampledRollouts>(
-  { training, problems, tokenizer, onStep }: LoopOptions<P, G>,
-  { run, taskOf, progress, scope }: StepsOptions<P, G>,
+async function steps<P, G extends SampledRollouts, A>(
+  { training, problems, tokenizer, validation, onStep, onValidation }: LoopOptions<P, G, A>,
+  { run, taskOf, progress, scope }: StepsOptions<P, G, A>,
 ): Promise<GrpoResult> {
   const { seed, groupsPerStep, now, onNotice } = run;
   const from = progress.state;
@@ -135,6 +140,18 @@ async function steps<P, G extends SampledRollouts>(
     return progress.end(scope, state, { isLast: step === run.steps });
   };
 
+  const validator =
+    validation &&
+    new Validator({
+      ...{ ...validation, totalSteps: run.steps, now, onValidation },
+      measure: async () => {
+        const work = (signal: AbortSignal) => task.evaluate({ ...validation, sampler: policy.sampler, signal });
+        const [evaluation] = await scope.all([work]);
+        return { metrics: validationMetrics(evaluation), evaluation };
+      },
+    });
+
+  await validator?.after(progress.step);
   for (let step = progress.step + 1; step <= run.steps; step++) {
     scope.check();
     const passes = new Passes({ run, training, scope, start: progress.start, onError: (error) => pool.fail(error) });
@@ -164,6 +181,7 @@ async function steps<P, G extends SampledRollouts>(
       await onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
       await guard.act(alarms);
       await end(step);
+      await validator?.after(step);
       continue;
     }
 
@@ -200,9 +218,10 @@ async function steps<P, G extends SampledRollouts>(
     await onStep?.({ type: 'step-end', ...facts, alarms, metrics });
     await guard.act(alarms);
     await end(step);
+    await validator?.after(step);
   }
   return {
-    ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps },
+    ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps, validations: validator?.done ?? [] },
     ...(run.gate === undefined ? {} : { graderGate: run.gate }),
   };
 }

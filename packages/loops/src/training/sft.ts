@@ -1,22 +1,32 @@
 /** Supervised fine-tuning: shuffled batches of examples, cross entropy, one optimizer step each. */
 import { complaint, type DatumFor } from '@loopwright/protocol';
+import { ratioInterval } from '../statistics/intervals.js';
 import type { CheckpointOptions } from './checkpoints.js';
 import type { Trainer } from './clients.js';
-import type { Metrics } from './grpo-metrics.js';
+import { finite, type Metrics } from './grpo-metrics.js';
 import type { LoopNotice } from './grpo-options.js';
 import { learningRateWithin, wholeNumber } from './options.js';
 import { Progress } from './progress.js';
 import { type Scope, withScope } from './scope.js';
 import { sftBatches } from './sft-batches.js';
 import { readSftState, type SftState } from './sft-state.js';
+import {
+  checkSchedule,
+  type Validation,
+  type ValidationSchedule,
+  type ValidationStep,
+  Validator,
+} from './validation.js';
 
 type SftDatum = DatumFor<'cross_entropy'>;
 
 export interface SftOptions extends CheckpointOptions {
   readonly training: Trainer;
   readonly data: readonly SftDatum[];
-  /** Examples that are never trained on; their loss is taken before and after. */
+  /** Examples that are never trained on; their loss is taken before and after, and between as `validation` says. */
   readonly heldOut?: readonly SftDatum[];
+  /** When the loss of `heldOut` is taken besides before and after; default never. */
+  readonly validation?: Pick<ValidationSchedule, 'everySteps'>;
   /** Passes over the data; default 1. */
   readonly epochs?: number;
   /** Examples of a step; default 8. */
@@ -30,6 +40,11 @@ export interface SftOptions extends CheckpointOptions {
   readonly signal?: AbortSignal;
   /** Called after each step, and awaited. */
   readonly onStep?: (step: SftStep) => void | Promise<void>;
+  /**
+   * Called after each measurement of `heldOut`, and awaited: `validation/loss` (mean per weighted target token, in nats), its 95 % interval over examples
+   * (`validation/loss_low`, `validation/loss_high`; not of one example), `validation/n` (examples), `validation/tokens`, `time/validation_ms`.
+   */
+  readonly onValidation?: (validation: ValidationStep) => void | Promise<void>;
   /** Told at once of the end of an epoch that isn't the last, and of a run with nothing left; default: `console.warn` with the message. */
   readonly onNotice?: (notice: LoopNotice) => void;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
@@ -50,6 +65,8 @@ export interface SftResult {
   readonly metrics: readonly Metrics[];
   /** Mean loss per weighted target token, in nats; undefined without held-out examples. */
   readonly heldOutLoss?: { readonly before: number; readonly after: number };
+  /** Of `heldOut`, in order; empty without it. */
+  readonly validations: readonly Validation[];
 }
 
 /**
@@ -63,6 +80,7 @@ export async function runSft({
   training,
   data,
   heldOut = [],
+  validation = { everySteps: Number.MAX_SAFE_INTEGER },
   epochs = 1,
   batchSize = 8,
   learningRate = 1e-4,
@@ -71,6 +89,7 @@ export async function runSft({
   signal,
   checkpoints,
   onStep,
+  onValidation,
   onNotice = ({ message }) => console.warn(message),
   now = () => performance.now(),
 }: SftOptions): Promise<SftResult> {
@@ -78,6 +97,7 @@ export async function runSft({
   wholeNumber('epochs', epochs, 1);
   wholeNumber('batchSize', batchSize, 1);
   learningRateWithin(learningRate);
+  checkSchedule('validation', validation);
   for (const [name, datums] of Object.entries({ data, heldOut })) checkTargets(name, datums);
   const progress = new Progress<SftState>({ loop: 'sft', checkpoints, read: readSftState, signal });
   const from = progress.state ?? { epoch: 0, offset: 0 };
@@ -94,7 +114,17 @@ export async function runSft({
   const work = async (scope: Scope): Promise<SftResult> => {
     const nothingLeft = progress.nothingLeft(totalSteps, { more: '`epochs`' });
     if (nothingLeft !== undefined) onNotice({ type: 'nothing-left', message: nothingLeft });
-    const before = progress.state === undefined ? await meanLoss(training, heldOut, scope) : progress.state.before;
+    const validator = new Validator({
+      ...{ ...validation, atStart: true, totalSteps, now, onValidation },
+      measure: async () => ({ metrics: await lossMetrics(training, heldOut, scope), evaluation: undefined }),
+    });
+    const validate = async (step: number): Promise<number | undefined> => {
+      if (heldOut.length === 0) return undefined;
+      await validator.after(step);
+      return validator.done.at(-1)?.metrics['validation/loss'];
+    };
+    let after = await validate(progress.step);
+    const before = progress.state === undefined ? after : progress.state.before;
     const metrics: Metrics[] = [];
     for (const { examples, epoch, next } of batches) {
       scope.check();
@@ -115,23 +145,32 @@ export async function runSft({
       const step = progress.step + 1;
       await onStep?.({ type: 'step-end', step, totalSteps, metrics: stepMetrics });
       await progress.end(scope, { ...next, before: before ?? null }, { isLast: step === totalSteps });
+      after = await validate(step);
       if (next.epoch > epoch && next.epoch < epochs) {
         const message = `epoch ${next.epoch} of ${epochs} has ended: the ${data.length} examples come again in another order`;
         onNotice({ type: 'epoch-end', message });
       }
     }
-    const after = await meanLoss(training, heldOut, scope);
     const losses = typeof before !== 'number' || after === undefined ? {} : { heldOutLoss: { before, after } };
-    return { metrics, ...losses };
+    return { metrics, validations: validator.done, ...losses };
   };
   return withScope(signal, (scope) => progress.within(scope, () => work(scope)), { note: () => checkpoints?.note?.() });
 }
 
-/** Loss per weighted target token; undefined without examples. */
-async function meanLoss(training: Trainer, data: readonly SftDatum[], scope: Scope): Promise<number | undefined> {
-  if (data.length === 0) return undefined;
+/** Loss per weighted target token, and how sure it is. */
+async function lossMetrics(training: Trainer, data: readonly SftDatum[], scope: Scope): Promise<Metrics> {
   const [output] = await scope.all([(signal) => training.forward(data, 'cross_entropy', {}, { signal })]);
-  return sumOfLosses(output) / targetCount(data);
+  const interval = ratioInterval(
+    output.outputs.map(({ loss }) => loss),
+    data.map((datum) => targetCount([datum])),
+  );
+  return finite({
+    'validation/loss': sumOfLosses(output) / targetCount(data),
+    'validation/loss_low': interval.low,
+    'validation/loss_high': interval.high,
+    'validation/n': data.length,
+    'validation/tokens': targetCount(data),
+  });
 }
 
 function sumOfLosses({ outputs }: { readonly outputs: readonly { readonly loss: number }[] }): number {

@@ -20,11 +20,6 @@ export function compareConfigs(a: JsonValue, b: JsonValue): ConfigChange[] {
   });
 }
 
-/** Their paths alone: values may be content. */
-export function changedPaths(a: JsonValue, b: JsonValue): string[] {
-  return compareConfigs(a, b).map(({ path }) => path);
-}
-
 function leavesOf(value: JsonValue, path = '', leaves = new Map<string, JsonValue>()): Map<string, JsonValue> {
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
   if (entries.length === 0) leaves.set(path, value);

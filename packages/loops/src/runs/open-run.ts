@@ -10,7 +10,8 @@ import { GuardedTracker } from '../tracking/guarded.js';
 import { jsonlTracker } from '../tracking/jsonl-tracker.js';
 import type { TrackedRun, Tracker } from '../tracking/tracker.js';
 import { wholeNumber } from '../training/options.js';
-import { changedPaths } from './compare-configs.js';
+import { changedSettings } from './changed-settings.js';
+import { type Checkpoint, dropCheckpointsAfter, readCheckpoints } from './checkpoint-file.js';
 import { cutJsonl } from './jsonl-file.js';
 import { MetProblems, promptHash } from './met-problems.js';
 import { plainConfig } from './plain-config.js';
@@ -19,7 +20,7 @@ import { type KeptSamples, Run, samplesName } from './run.js';
 import { alarmsName, checkAlarm } from './run-alarms.js';
 import { collectVersions, ownCommand, sourceOf } from './run-facts.js';
 import { lockRun } from './run-lock.js';
-import { type RunRecord, readRecord, writeRecord } from './run-record.js';
+import { type RunRecord, type RunUsage, readRecord, writeRecord } from './run-record.js';
 import { checkSample } from './run-samples.js';
 import { type AskUsage, UsageMeter } from './run-usage.js';
 import { asWriteError, systemCode } from './write-error.js';
@@ -36,9 +37,16 @@ export interface OpenRunOptions {
    * `loopwright eval` finds what was trained on. Of large files, give `await data.hash()`, which knows no prompts; other data is read through once.
    */
   readonly data?: Readonly<Record<string, Iterable<unknown> | AsyncIterable<unknown> | DataDigest | DataHash>>;
-  /** Go on in `folder` after this step: what was kept of later ones is dropped. */
+  /**
+   * Go on in `folder` after its newest checkpoint, or the one that this function chooses of them, newest first: what was kept of later steps is dropped.
+   * Without a checkpoint it begins again, in the same folder.
+   */
+  readonly resume?: boolean | ChooseCheckpoint;
+  /** Go on in `folder` after this step, for programs that know where they stand by themselves. */
   readonly resumeAfter?: number;
-  /** Resume although settings differ from those that the run began with; default false: it is refused, naming them. */
+  /** Names of settings that may differ from those that the run began with, besides `steps`, `epochs`, `maxSteps`, `checkpointEvery` and `keepCheckpoints`. */
+  readonly mayChange?: readonly string[];
+  /** Resume although others differ; default false: it is refused, naming them. */
   readonly allowChanges?: boolean;
   /** Which samples are kept; default all. */
   readonly samples?: Partial<KeptSamples>;
@@ -61,6 +69,9 @@ export interface OpenRunOptions {
   readonly now?: () => number;
 }
 
+/** Nobody else can go on with the run meanwhile. Undefined is to begin again. */
+export type ChooseCheckpoint = (newestFirst: readonly Checkpoint[]) => Promise<Checkpoint | undefined>;
+
 /**
  * Opens a run folder for one writer: `run.json` (settings, versions, seeds, hashes of the data, commit, command, usage, how it ended), `metrics.jsonl` and
  * `samples.jsonl`. Use {@link withRun}, or call `finish`.
@@ -73,7 +84,7 @@ export interface OpenRunOptions {
  * await run.finish();
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
-  const { resumeAfter, now = Date.now, usage, prices, trackers = [], tokenizer } = options;
+  const { resume = false, resumeAfter, now = Date.now, usage, prices, trackers = [], tokenizer } = options;
   const keep = { groupsPerStep: Number.MAX_SAFE_INTEGER, everySteps: 1, ...options.samples };
   wholeNumber('samples.groupsPerStep', keep.groupsPerStep, 0);
   wholeNumber('samples.everySteps', keep.everySteps, 1);
@@ -82,43 +93,54 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     usage === undefined ? undefined : new UsageMeter(usage, prices === undefined ? undefined : checkPrices(prices));
   if (resumeAfter !== undefined) wholeNumber('resumeAfter', resumeAfter, 0);
   const { facts, prompts } = await factsOf(options);
-  const folder = resumeAfter === undefined ? await newFolder(options.folder) : resolve(options.folder);
-  const earlier = resumeAfter === undefined ? undefined : await readRecord(folder);
+  const isNew = resume === false && resumeAfter === undefined;
+  const folder = isNew ? await newFolder(options.folder) : resolve(options.folder);
+  if (!isNew) await readRecord(folder); // a folder that is no run gets no lock
   const lock = await lockRun(folder);
   try {
     const startedAt = new Date(now()).toISOString();
+    const from = isNew ? undefined : await resumptionOf(folder, { facts, options });
     const record: RunRecord =
-      earlier === undefined || resumeAfter === undefined
+      from === undefined
         ? { format: 1, id: randomUUID(), name: basename(folder), status: 'running', startedAt, ...facts }
-        : resumed(earlier, {
-            facts,
-            allowChanges: options.allowChanges === true,
-            at: startedAt,
-            afterStep: resumeAfter,
-          });
+        : resumed(from, { facts, at: startedAt });
     await writeRecord(folder, record);
-    await meter?.start(earlier?.usage);
-    const met = await MetProblems.open(folder, { resumeAfter });
+    await meter?.start(from?.usage);
+    const met = await MetProblems.open(folder, { resumeAfter: from?.lastKept });
     await met.addRows(prompts);
-    if (resumeAfter !== undefined) {
-      await cutJsonl(join(folder, samplesName), (value) => (checkSample(value)?.step ?? 0) > resumeAfter);
-      await cutJsonl(join(folder, alarmsName), (value) => (checkAlarm(value)?.step ?? 0) > resumeAfter);
+    if (from !== undefined) {
+      await dropCheckpointsAfter(folder, from.lastKept);
+      await cutJsonl(join(folder, samplesName), (value) => (checkSample(value)?.step ?? 0) > from.lastKept);
+      await cutJsonl(join(folder, alarmsName), (value) => (checkAlarm(value)?.step ?? 0) > from.lastKept);
     }
     const tracked = trackedRun(folder, record);
     const log = jsonlTracker();
-    await log.start(resumeAfter === undefined ? tracked : { ...tracked, resumed: { afterStep: resumeAfter } });
+    await log.start(from === undefined ? tracked : { ...tracked, resumed: { afterStep: from.lastKept } });
     const guarded = trackers.map((tracker) => new GuardedTracker(tracker));
     await Promise.all(
       guarded.map((tracker) => {
-        const reference = earlier?.trackers?.[tracker.name]?.reference;
-        const from = { afterStep: resumeAfter ?? 0, ...(reference === undefined ? {} : { reference }) };
-        return tracker.start(resumeAfter === undefined ? tracked : { ...tracked, resumed: from });
+        const reference = from?.earlier.trackers?.[tracker.name]?.reference;
+        const place = { afterStep: from?.afterStep ?? 0, ...(reference === undefined ? {} : { reference }) };
+        return tracker.start(from === undefined ? tracked : { ...tracked, resumed: place });
       }),
     );
     const places = guarded.map(({ name, place }) => [name, { ...place, sent: 0, lost: 0 }] as const);
     const told: RunRecord = places.length === 0 ? record : { ...record, trackers: Object.fromEntries(places) };
     if (places.length > 0) await writeRecord(folder, told);
-    return new Run({ folder, record: told, lock, log, trackers: guarded, meter, met, keep, tokenizer, now });
+    const { checkpoint } = from ?? {};
+    return new Run({
+      folder,
+      record: told,
+      checkpoint,
+      lock,
+      log,
+      trackers: guarded,
+      meter,
+      met,
+      keep,
+      tokenizer,
+      now,
+    });
   } catch (error) {
     await lock[Symbol.asyncDispose]();
     throw error;
@@ -209,30 +231,54 @@ async function newFolder(path: string): Promise<string> {
 }
 
 interface Resumption {
-  readonly facts: Facts;
-  readonly allowChanges: boolean;
-  readonly at: string;
+  readonly earlier: RunRecord;
+  readonly checkpoint: Checkpoint | undefined;
   readonly afterStep: number;
+  /** Of the lines of steps; −1 where the run begins again. */
+  readonly lastKept: number;
+  readonly usage: readonly RunUsage[] | undefined;
+  readonly changed: readonly string[];
 }
 
-function resumed(earlier: RunRecord, { facts, allowChanges, at, afterStep }: Resumption): RunRecord {
-  const settingsOf = ({ config, seeds, data }: Facts) => plainConfig({ config, seeds, data });
-  const changed = changedPaths(settingsOf(earlier), settingsOf(facts));
-  if (changed.length > 0 && !allowChanges) {
-    throw complaint({
-      field: 'options.config',
-      expected: 'the settings, seeds and data that the run began with',
-      got: `others at ${changed.slice(0, 10).join(', ')}${changed.length > 10 ? ` and ${changed.length - 10} more places` : ''}`,
-      remedy: 'set them as they were, or pass allowChanges: true to go on with the new ones',
-    });
+/** Where a run goes on. Its lock is held, so nobody else moves it. */
+async function resumptionOf(
+  folder: string,
+  {
+    facts,
+    options: { resume, resumeAfter, mayChange = [], allowChanges = false },
+  }: { readonly facts: Facts; readonly options: OpenRunOptions },
+): Promise<Resumption> {
+  const earlier = await readRecord(folder);
+  const changed = changedSettings(earlier, facts, { mayChange, allowAll: allowChanges });
+  if (resumeAfter !== undefined) {
+    const place = { afterStep: resumeAfter, lastKept: resumeAfter };
+    return { ...place, earlier, checkpoint: undefined, usage: earlier.usage, changed };
   }
+  const { checkpoints } = await readCheckpoints(folder);
+  if (earlier.status === 'done' && changed.length === 0) throw nothingLeft(folder, checkpoints);
+  const checkpoint = typeof resume === 'function' ? await resume(checkpoints) : checkpoints[0];
+  const { step = 0, usage = [] } = checkpoint ?? {};
+  return { earlier, checkpoint, afterStep: step, lastKept: checkpoint === undefined ? -1 : step, usage, changed };
+}
+
+function nothingLeft(folder: string, [newest]: readonly Checkpoint[]): Error {
+  return complaint({
+    field: folder,
+    expected: 'a run with something left to do',
+    got: `one that is done${newest === undefined ? '' : `, after its ${newest.step} steps`}`,
+    remedy: 'raise its steps (or epochs) to go on',
+  });
+}
+
+function resumed(
+  { earlier, afterStep, changed }: Resumption,
+  { facts, at }: { readonly facts: Facts; readonly at: string },
+): RunRecord {
   const { endedAt: _ended, error: _error, ...rest } = earlier;
-  return {
-    ...rest,
-    ...facts,
-    status: 'running',
-    resumed: [...(earlier.resumed ?? []), { at, afterStep, ...(changed.length === 0 ? {} : { changed }) }],
-  };
+  const { command, repeatOf: _repeat, ...settings } = facts;
+  const entry = { at, afterStep, ...(changed.length === 0 ? {} : { changed: [...changed] }), command };
+  // The command stays the one that began the run: that is what is to be repeated.
+  return { ...rest, ...settings, status: 'running', resumed: [...(earlier.resumed ?? []), entry] };
 }
 
 function trackedRun(folder: string, record: RunRecord): TrackedRun {

@@ -12,7 +12,7 @@ export const runStatuses = ['running', 'done', 'interrupted', 'failed'] as const
 export type RunStatus = (typeof runStatuses)[number];
 
 const count = z.number().int().min(0);
-const usage = z.strictObject({
+export const runUsage = z.strictObject({
   baseModel: z.string(),
   prefillTokens: count,
   sampleTokens: count,
@@ -20,10 +20,10 @@ const usage = z.strictObject({
 });
 
 /** Tokens of a base model that a run used. */
-export type RunUsage = Readonly<z.infer<typeof usage>>;
+export type RunUsage = Readonly<z.infer<typeof runUsage>>;
 
 const time = z.iso.datetime();
-const json: z.ZodType<JsonValue> = z.json();
+export const json: z.ZodType<JsonValue> = z.json();
 
 const runRecord = z.object({
   /** Of this file. */
@@ -47,9 +47,20 @@ const runRecord = z.object({
   command: z.object({ cwd: z.string(), argv: z.array(z.string()) }),
   /** Id of the run that this one repeats. */
   repeatOf: z.string().optional(),
-  /** Each time that it went on, and in what settings that was other than before. */
-  resumed: z.array(z.object({ at: time, afterStep: count, changed: z.array(z.string()).optional() })).optional(),
-  usage: z.array(usage).optional(),
+  /** The training session, and where: the URL of its server, or the data directory of the one in its own process. */
+  session: z.object({ name: z.string(), place: z.string() }).optional(),
+  /** Each time that it went on, with which command, and in what settings that was other than before. */
+  resumed: z
+    .array(
+      z.object({
+        at: time,
+        afterStep: count,
+        changed: z.array(z.string()).optional(),
+        command: z.object({ cwd: z.string(), argv: z.array(z.string()) }).optional(),
+      }),
+    )
+    .optional(),
+  usage: z.array(runUsage).optional(),
   cost: z.object({ currency: z.string(), total: z.number(), unpriced: z.array(z.string()) }).optional(),
   /** What other trackers call this run, by the name of the tracker. */
   trackers: z

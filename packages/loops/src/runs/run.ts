@@ -8,10 +8,11 @@ import { lineFields } from '../tracking/metrics-line.js';
 import type { Tracker } from '../tracking/tracker.js';
 import { type Evaluation, validationMetrics } from '../training/evaluate.js';
 import type { Metrics } from '../training/grpo-metrics.js';
+import type { Checkpoint } from './checkpoint-file.js';
 import { JsonlFile } from './jsonl-file.js';
 import type { MetProblems } from './met-problems.js';
 import { alarmsName } from './run-alarms.js';
-import { type RunRecord, writeRecord } from './run-record.js';
+import { type RunRecord, type RunUsage, writeRecord } from './run-record.js';
 import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
 import { type UsageMeter, usageMetrics } from './run-usage.js';
 
@@ -49,6 +50,7 @@ export type JudgedProblems = Pick<
 export interface RunParts {
   readonly folder: string;
   readonly record: RunRecord;
+  readonly checkpoint: Checkpoint | undefined;
   readonly lock: AsyncDisposable;
   /** The run can't do without it. */
   readonly log: Tracker;
@@ -70,6 +72,8 @@ export class Run implements AsyncDisposable {
   #record: RunRecord;
   #samples: JsonlFile | undefined;
   #alarms: JsonlFile | undefined;
+  #usage: readonly RunUsage[] | undefined;
+  #tokenizer: Tokenizer | undefined;
   #isOpen = true;
 
   /** @internal use `openRun` */
@@ -77,6 +81,8 @@ export class Run implements AsyncDisposable {
     this.folder = parts.folder;
     this.#parts = parts;
     this.#record = parts.record;
+    this.#usage = parts.checkpoint?.usage;
+    this.#tokenizer = parts.tokenizer;
   }
 
   get id(): string {
@@ -86,6 +92,16 @@ export class Run implements AsyncDisposable {
   /** As it was last written to `run.json`. */
   get record(): RunRecord {
     return this.#record;
+  }
+
+  /** Where this process goes on; undefined for a new run, and for one that was stopped before its first checkpoint. */
+  get checkpoint(): Checkpoint | undefined {
+    return this.#parts.checkpoint;
+  }
+
+  /** @internal Tokens up to the last step; undefined where no ledger is asked. */
+  get usage(): readonly RunUsage[] | undefined {
+    return this.#usage;
   }
 
   /** What went wrong without stopping the run, such as a ledger that could not be asked: one line each, without content. */
@@ -132,7 +148,12 @@ export class Run implements AsyncDisposable {
     if (left > 0)
       this.#warn(`step ${step}: ${left} of ${Object.keys(metrics).length} metrics were not finite and are left out`);
     const { log, trackers, now } = this.#parts;
-    const line = { step, type, atMs: now(), metrics: { ...Object.fromEntries(finite), ...(await this.#usage()) } };
+    const line = {
+      step,
+      type,
+      atMs: now(),
+      metrics: { ...Object.fromEntries(finite), ...(await this.#usageMetrics()) },
+    };
     await log.step(line);
     await Promise.all(trackers.map((tracker) => tracker.step(line)));
   }
@@ -145,7 +166,8 @@ export class Run implements AsyncDisposable {
    */
   async samples(step: number, groups: readonly SampledRollouts[], type: RunSample['type'] = 'train'): Promise<void> {
     this.#check(step);
-    const { keep, tokenizer } = this.#parts;
+    const { keep } = this.#parts;
+    const tokenizer = this.#tokenizer;
     await this.#parts.met.add(
       groups.map(({ problem }) => problem),
       { step, use: type, isKept: keep.groupsPerStep > 0 },
@@ -189,7 +211,7 @@ export class Run implements AsyncDisposable {
     const { log, trackers, now, lock, meter } = this.#parts;
     try {
       const end = { status, endedAtMs: now() };
-      const used = await this.#attempt('usage', () => meter?.read());
+      const used = await this.attempt('usage', () => meter?.read());
       await log.finish(end);
       await this.#samples?.close();
       await this.#alarms?.close();
@@ -222,17 +244,35 @@ export class Run implements AsyncDisposable {
     await this.finish('interrupted');
   }
 
-  async #usage(): Promise<Metrics> {
-    const used = await this.#attempt('usage', () => this.#parts.meter?.read());
-    return used === undefined ? {} : usageMetrics(used);
+  /** Keeps which session trains, so that whoever resumes the run can stop it; its tokenizer, for samples, where `openRun` was given none. @throws write errors */
+  async attach({
+    session,
+    tokenizer,
+  }: {
+    readonly session: NonNullable<RunRecord['session']>;
+    readonly tokenizer?: Tokenizer;
+  }): Promise<void> {
+    this.#check(0);
+    this.#tokenizer ??= tokenizer;
+    this.#record = { ...this.#record, session };
+    await writeRecord(this.folder, this.#record);
   }
 
-  /** What fails here is a warning, told once. */
-  async #attempt<T>(what: string, work: () => Promise<T> | undefined): Promise<T | undefined> {
+  async #usageMetrics(): Promise<Metrics> {
+    const used = await this.attempt('usage', () => this.#parts.meter?.read());
+    if (used === undefined) return {};
+    this.#usage = used.usage;
+    return usageMetrics(used);
+  }
+
+  /** @internal What fails here is a warning, told once. */
+  async attempt<T>(what: string, work: () => Promise<T> | undefined): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      this.#warn(`${what}: could not be asked for (${LoopwrightError.isInstance(error) ? error.code : nameOf(error)})`);
+      this.#warn(
+        `${what}: the server gave no answer to go by (${LoopwrightError.isInstance(error) ? error.code : nameOf(error)})`,
+      );
       return undefined;
     }
   }

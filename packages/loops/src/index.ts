@@ -179,7 +179,8 @@ export { recordedDatums, recordedSequences } from './recording/recorded-datums.j
 export type { Fetch, RecordedTurn } from './recording/turn-recorder.js';
 export { TurnRecorder } from './recording/turn-recorder.js';
 export { accuracyText } from './reporting/accuracy-text.js';
-export { stepLine } from './reporting/step-text.js';
+export type { Phase } from './reporting/step-text.js';
+export { phaseSeconds, stepLine } from './reporting/step-text.js';
 export { equalValues } from './sandbox/equal-values.js';
 export type {
   CallResult,

@@ -7,6 +7,7 @@ import { generalizedAdvantages } from './gae.js';
 import { ratioInterval, wilsonInterval } from './intervals.js';
 import { klEstimate, klK1, klK2, klK3, klSlope } from './kl.js';
 import { type LengthNormalization, normalizeByLength, overlongPenalty } from './lengths.js';
+import { quantiles } from './quantiles.js';
 import { returnsToGo, turnAdvantages } from './turn-credit.js';
 
 function readStats<T>(name: string): T {
@@ -254,6 +255,15 @@ describe('the interval of a ratio', () => {
 
   it('is unknown of one', () => {
     expect(ratioInterval([1], [2]).low).toBeNaN();
+  });
+});
+
+describe('quantiles', () => {
+  it('interpolate as NumPy does by default', () => {
+    // numpy.quantile([3, 1, 2, 10], [0, 0.05, 0.5, 0.95, 1])
+    expectNear(quantiles([3, 1, 2, 10], [0, 0.05, 0.5, 0.95, 1]), [1, 1.15, 2.5, 8.95, 10], 1e-12);
+    expect(quantiles([4], [0.05, 0.95])).toEqual([4, 4]);
+    expect(quantiles([], [0.5])).toEqual([Number.NaN]);
   });
 });
 

@@ -1,5 +1,6 @@
 /** The groups of a step: taken from the pool as they come, filled up where some teach nothing, and handed on to be trained. */
 
+import { spreadMetrics } from '../statistics/quantiles.js';
 import { type Metrics, unionLength } from './grpo-metrics.js';
 import type { GroupOrigin, Resolved } from './grpo-options.js';
 import type { GroupPhase, GrpoTask, ReferenceScores } from './grpo-task.js';
@@ -68,6 +69,7 @@ export async function collectGroups<P, G>(options: CollectOptions<P, G>): Promis
       'groups/requeued': requeued,
       'groups/dropped': dropped,
       'staleness/mean': ages.reduce((sum, age) => sum + age, 0) / ages.length,
+      ...spreadMetrics('staleness', ages),
       'staleness/max': Math.max(...ages),
       ...times(all),
       'time/wait_ms': run.now() - start,

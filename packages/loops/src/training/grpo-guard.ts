@@ -17,7 +17,8 @@ export interface GrpoGuardOptions {
   readonly wholeEpochsFrom: number;
 }
 
-export interface GrpoFacts<G> extends Pick<StepFacts, 'step' | 'metrics' | 'data' | 'sources' | 'outputs' | 'update'> {
+export interface GrpoFacts<G>
+  extends Pick<StepFacts, 'step' | 'metrics' | 'validation' | 'data' | 'sources' | 'outputs' | 'update'> {
   readonly groups: readonly (G & GroupOrigin)[];
   /** The newest that the step could sample from. */
   readonly policy: Policy;

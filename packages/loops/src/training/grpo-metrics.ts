@@ -5,6 +5,7 @@ import type { RlLossName } from '../datums/rl-datum.js';
 import { type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { isDead, mean, populationStd } from '../statistics/advantages.js';
 import { klK3 } from '../statistics/kl.js';
+import { spreadMetrics } from '../statistics/quantiles.js';
 import type { RolloutGroup } from './rollouts.js';
 
 /** By name; only finite numbers. What could not be measured is left out. */
@@ -20,7 +21,7 @@ export function rewardsOf(rollouts: readonly { readonly reward?: number }[]): nu
  * `groups/dead` (all rewards equal), `groups/ungraded` (no reward at all), `grade/unparsed_share`, `grade/errors`,
  * `grade/timeouts`, `grade/excluded` (of both, those that were left out), `reward/<component>` (mean of its scores, before
  * its weight), `grade/<component>_failed` (where any did),
- * `completion/length_mean` (tokens), `completion/truncated_share`, `tokens/sampled`, `kl/base` (mean of k3 over sampled
+ * `completion/length_mean` (tokens) and `completion/length_p05|p50|p95`, `completion/truncated_share`, `tokens/sampled`, `kl/base` (mean of k3 over sampled
  * tokens, in nats).
  */
 export function rolloutMetrics(
@@ -55,6 +56,7 @@ export function judgedMetrics(
   const rollouts = groups.flatMap((group) => group.rollouts);
   const rewards_PG = groups.map((group) => rewardsOf(group.rollouts));
   const graded = rewards_PG.filter((rewards) => rewards.length > 0);
+  const lengths = answers.map(({ tokens }) => tokens.length);
   const count = (test: (rollout: Judged) => boolean): number => rollouts.filter(test).length;
   return finite({
     ...componentMetrics(rollouts),
@@ -66,15 +68,16 @@ export function judgedMetrics(
     'grade/errors': count(({ grade }) => grade?.status === 'grader_error'),
     'grade/timeouts': count(({ grade }) => grade?.status === 'timeout'),
     'grade/excluded': count(({ reward }) => reward === undefined),
-    'completion/length_mean': mean(answers.map(({ tokens }) => tokens.length)),
+    'completion/length_mean': mean(lengths),
+    ...spreadMetrics('completion/length', lengths),
     'completion/truncated_share': answers.filter(({ stopReason }) => stopReason === 'length').length / answers.length,
-    'tokens/sampled': answers.reduce((sum, { tokens }) => sum + tokens.length, 0),
+    'tokens/sampled': lengths.reduce((sum, length) => sum + length, 0),
     'kl/base': mean(kl),
   });
 }
 
 /**
- * Of the step: `ratio/mean|min|max` (p/q of the sampled tokens before the update: 1 up to rounding when the sampler is
+ * Of the step: `ratio/mean|min|max|p05|p50|p95` (p/q of the sampled tokens before the update: 1 up to rounding when the sampler is
  * fresh), `tokens/trained`, and what engine and optimizer report.
  */
 export function trainingMetrics(
@@ -94,6 +97,7 @@ export function trainingMetrics(
     'ratio/mean': mean(ratios),
     'ratio/min': ratios.reduce((low, ratio) => Math.min(low, ratio), Number.POSITIVE_INFINITY),
     'ratio/max': ratios.reduce((high, ratio) => Math.max(high, ratio), Number.NEGATIVE_INFINITY),
+    ...spreadMetrics('ratio', ratios),
     'tokens/trained': pass.trainingTokens,
   });
 }

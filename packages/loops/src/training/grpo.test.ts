@@ -87,8 +87,9 @@ describe('runGrpo', () => {
       'groups/ungraded': 0,
       'time/sample_ms': expect.any(Number),
       'time/grade_ms': expect.any(Number),
-      'time/train_ms': 10,
-      'time/refresh_ms': 10,
+      'time/train_ms': 20,
+      'time/refresh_ms': 20,
+      'engine/busy_share': expect.any(Number),
       'optim/lr': 1e-4,
     });
     const dead = rewards.filter((row) => new Set(row).size === 1).length;

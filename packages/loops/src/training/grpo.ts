@@ -13,12 +13,13 @@ import type { GateDecision } from '../grader-gate/require-gate.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
 import { answerTask } from './answer-task.js';
 import type { Sampler } from './clients.js';
+import { EngineClock } from './engine-clock.js';
 import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
 import { type Evaluation, validationMetrics } from './evaluate.js';
 import { type CollectOptions, collectGroups } from './grpo-collect.js';
 import { GrpoGuard } from './grpo-guard.js';
-import { type Metrics, trainingMetrics } from './grpo-metrics.js';
+import { finite, type Metrics, trainingMetrics } from './grpo-metrics.js';
 import {
   type CommonGrpoOptions,
   type EpisodeGrpoOptions,
@@ -129,9 +130,10 @@ async function steps<P, G extends SampledRollouts, A>(
   let skippedSteps = from?.skippedSteps ?? 0;
   const save = (signal: AbortSignal): Promise<Sampler> => training.saveWeightsAndGetSamplingClient({ signal });
   const [sampler] = await scope.all([save]);
+  const engine = new EngineClock(now);
   let policy: Policy = { sampler, step: from?.policyStep ?? 0, updates: from?.updates ?? 0 };
   const pending = from?.pending.map((ticket) => stream.restore(ticket)) ?? [];
-  const pool = new RolloutPool({ task, stream, scope, run, policy, pending });
+  const pool = new RolloutPool({ task, stream, scope, run, engine, policy, pending });
   const wholeEpochsFrom = Math.floor(((from?.stream.next ?? 0) - 1) / (problems?.length ?? 1)) + 1;
   const guard = new GrpoGuard({ run, problems: problems?.length, wholeEpochsFrom });
   const end = (step: number): Promise<void> => {
@@ -154,7 +156,15 @@ async function steps<P, G extends SampledRollouts, A>(
   await validator?.after(progress.step);
   for (let step = progress.step + 1; step <= run.steps; step++) {
     scope.check();
-    const passes = new Passes({ run, training, scope, start: progress.start, onError: (error) => pool.fail(error) });
+    engine.restart();
+    const passes = new Passes({
+      run,
+      training,
+      scope,
+      engine,
+      start: progress.start,
+      onError: (error) => pool.fail(error),
+    });
     const { updates } = policy;
     const onPart: CollectOptions<P, G>['onPart'] = (part, reference) => passes.send(task.data(part, reference));
     const {
@@ -173,11 +183,11 @@ async function steps<P, G extends SampledRollouts, A>(
     };
     if (passes.data.length + last.data.length === 0) {
       skippedSteps += 1;
-      const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0 };
+      const metrics = { ...before, 'tokens/trained': 0, 'time/train_ms': 0, 'time/refresh_ms': 0, ...stepTime(engine) };
       allMetrics.push(metrics);
       const cutOff = run.overlong === 'mask' ? ' or only answers that were cut off' : '';
       const reason = `every group had equal rewards${cutOff}, so there was nothing to learn from`;
-      const alarms = guard.look({ step, groups, policy, metrics });
+      const alarms = guard.look({ step, groups, policy, metrics, ...validator?.newest });
       await onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
       await guard.act(alarms);
       await end(step);
@@ -193,11 +203,13 @@ async function steps<P, G extends SampledRollouts, A>(
     const calls = progress.train(scope, [
       () => passes.output,
       async (signal): Promise<OptimStepOutput> => {
-        const update = await training.optimStep({ learningRate, weightDecay, gradClipNorm, signal });
+        const update = await engine.watch(() =>
+          training.optimStep({ learningRate, weightDecay, gradClipNorm, signal }),
+        );
         trained = now();
         return update;
       },
-      save,
+      (signal) => engine.watch(() => save(signal)),
     ]);
     const [passed, updated, refreshed] = await guard.watch(step, calls);
     const metrics = {
@@ -205,10 +217,11 @@ async function steps<P, G extends SampledRollouts, A>(
       ...trainingMetrics(passes.data, passed, updated),
       'time/train_ms': trained - start,
       'time/refresh_ms': now() - trained,
+      ...stepTime(engine),
     };
     const { data, sources } = passes;
     const alarms = guard.look({
-      ...{ step, groups, policy, metrics, data, sources },
+      ...{ step, groups, policy, metrics, data, sources, ...validator?.newest },
       outputs: passed.outputs,
       update: updated,
     });
@@ -224,6 +237,12 @@ async function steps<P, G extends SampledRollouts, A>(
     ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps, validations: validator?.done ?? [] },
     ...(run.gate === undefined ? {} : { graderGate: run.gate }),
   };
+}
+
+/** Of the whole step, and the share of it in which the engine was being asked for something: the rest waits for graders, tools and this program. */
+function stepTime(engine: EngineClock): Metrics {
+  const { busyMs, wallMs } = engine.read();
+  return finite({ 'time/step_ms': wallMs, 'engine/busy_share': busyMs / wallMs });
 }
 
 function gateWarnings(gate: GateDecision | undefined): string[] {

@@ -5,6 +5,7 @@ import type { RlLossName } from '../datums/rl-datum.js';
 import type { DatumSource } from '../guard/facts.js';
 import { klLoss } from '../losses/kl-loss.js';
 import type { Trainer } from './clients.js';
+import type { EngineClock } from './engine-clock.js';
 import type { Resolved } from './grpo-options.js';
 import type { TrainingData } from './grpo-task.js';
 import type { Scope, StartOptions } from './scope.js';
@@ -14,6 +15,7 @@ export interface PassesOptions {
   readonly training: Trainer;
   readonly scope: Scope;
   readonly start: StartOptions;
+  readonly engine: EngineClock;
   /** Told of a failure at once: whoever waits for groups needs not wait for more. */
   readonly onError: (error: unknown) => void;
 }
@@ -47,16 +49,20 @@ export class Passes {
   /** Queues a pass; nothing without data. */
   send({ data, near, sources }: TrainingData): void {
     if (data.length === 0) return;
-    const { run, training, scope, start, onError } = this.#options;
+    const { run, training, scope, start, engine, onError } = this.#options;
     const lossConfig = run.lossConfig as LossConfigFor<RlLossName>; // the union of losses has no type of config; the client checks it
     this.#data.push(...data);
     this.#sources.push(...sources);
-    const { ended } = scope.start((signal) => training.forwardBackward(data, run.loss, lossConfig, { signal }), start);
+    const pass = (signal: AbortSignal) =>
+      engine.watch(() => training.forwardBackward(data, run.loss, lossConfig, { signal }));
+    const { ended } = scope.start(pass, start);
     ended.catch(onError);
     this.#sent.push(ended);
     if (near.length === 0) return;
     const holding = klLoss({ coefficient: run.klCoefficient, estimator: run.estimator });
-    const held = scope.start(async (signal) => training.forwardBackwardCustom?.(near, holding, { signal }), start);
+    const hold = (signal: AbortSignal) =>
+      engine.watch(async () => training.forwardBackwardCustom?.(near, holding, { signal }));
+    const held = scope.start(hold, start);
     held.ended.catch(onError);
     this.#near.push(held.ended);
   }

@@ -4,6 +4,7 @@
  */
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Sampler } from './clients.js';
+import type { EngineClock } from './engine-clock.js';
 import type { Resolved } from './grpo-options.js';
 import type { GroupPhase, GrpoTask } from './grpo-task.js';
 import { type Place, type ProblemStream, type SavedTicket, seedsOf, type Ticket } from './problem-stream.js';
@@ -40,6 +41,7 @@ export interface PoolOptions<P, G> {
   readonly stream: ProblemStream<P>;
   readonly scope: Scope;
   readonly run: Resolved;
+  readonly engine: EngineClock;
   readonly policy: Policy;
   /** To be sampled before the stream's. */
   readonly pending?: readonly Ticket<P>[];
@@ -164,7 +166,7 @@ export class RolloutPool<P, G> {
   }
 
   #start(ticket: Ticket<P>): void {
-    const { task, run, scope } = this.#options;
+    const { task, run, scope, engine } = this.#options;
     const policy = this.#policy;
     const spans: Span[] = [];
     const timed = async <T>(phase: GroupPhase, work: () => Promise<T>): Promise<T> => {
@@ -174,11 +176,13 @@ export class RolloutPool<P, G> {
       return result;
     };
     const scores = new Map<object, readonly number[]>();
-    const reference = isMeasured(run, ticket.place.step) ? { scorer: run.reference.scorer, scores } : undefined;
+    const reference = isMeasured(run, ticket.place.step)
+      ? { scorer: engine.scorer(run.reference.scorer), scores }
+      : undefined;
     const seeds = seedsOf(run.seed, ticket);
     const { ended, cancel } = scope.start((signal) =>
       withScope(signal, (own) =>
-        task.group(ticket.problem, { sampler: policy.sampler, scope: own, seeds, timed, reference }),
+        task.group(ticket.problem, { sampler: engine.sampler(policy.sampler), scope: own, seeds, timed, reference }),
       ),
     );
     const job: Job<P> = { ticket, policy, cancel };

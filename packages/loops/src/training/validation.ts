@@ -71,6 +71,12 @@ export class Validator<E> {
     return this.#done;
   }
 
+  /** As a fact for the guard; nothing before the first. */
+  get newest(): { readonly validation?: Validation } {
+    const validation = this.#done.at(-1);
+    return validation === undefined ? {} : { validation };
+  }
+
   /** To be asked for at the beginning, with the step that a run goes on from, and after each step: once it can be gone on from, for this takes time. */
   async after(step: number): Promise<void> {
     const { totalSteps, everySteps = 10, atStart = true, now, measure, onValidation } = this.#options;

@@ -10,6 +10,7 @@ import {
   escapeText,
   evaluate,
   type Metrics,
+  phaseSeconds,
   runGrpo,
   type Sampler,
 } from '@loopwright/loops';
@@ -250,7 +251,7 @@ interface PhaseClock {
   end(phase: string): void;
   /** Gives the time since the last call to nobody: its phases are told by {@link PhaseClock.add}. */
   skip(): void;
-  /** The `time/…_ms` metrics of a step. */
+  /** The phases of a step. */
   add(metrics: Metrics): void;
   seconds(): Record<string, number>;
 }
@@ -269,10 +270,7 @@ function phaseClock(now = () => performance.now()): PhaseClock {
       last = now();
     },
     add: (metrics) => {
-      for (const [name, ms] of Object.entries(metrics)) {
-        const phase = /^time\/(\w+)_ms$/.exec(name)?.[1];
-        if (phase !== undefined) count(phase, ms);
-      }
+      for (const [phase, seconds] of phaseSeconds(metrics)) count(phase, seconds * 1000);
     },
     seconds: () => ({ ...Object.fromEntries(phases), total: (now() - start) / 1000 }),
   };

@@ -1,4 +1,6 @@
 /** How much the service adds to the engine's own time, for the smallest operation: one new token of the bundled model. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { ServiceClient } from 'loopwright';
@@ -16,16 +18,20 @@ export interface RoundTrip {
   /** Median of the differences, operation by operation. */
   readonly addedMedianMs: number;
   readonly addedP90Ms: number;
+  /** An HTTP request that does nothing, made between the operations: how fast the machine was at that time. */
+  readonly nothingMedianMs: number;
 }
 
-const warmUp = 30;
+/** Until the compiler of the two processes has seen what they do all day. */
+const warmUp = 500;
 
 /** One after another: by two requests by hand, then by the client. */
 export async function roundTrips(server: MeasuredServer, count: number): Promise<RoundTrip[]> {
   const { raw, url, dataDir } = server;
   const session = 'round-trip';
+  await using nothing = await serverOfNothing();
   await raw.createSession(session, 'loopwright-tiny');
-  const byHand = await timed(count, async (seed) => {
+  const byHand = await timed(count, nothing, async (seed) => {
     const { body } = await raw.submit(session, 'sampling-operations', sampleBody({ seed }));
     const id = String(body.operationId);
     const { body: result } = await raw.poll(session, 'sampling-operations', id);
@@ -35,7 +41,7 @@ export async function roundTrips(server: MeasuredServer, count: number): Promise
   const service = new ServiceClient({ baseUrl: url });
   const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 2, seed: 1 });
   const sampler = await training.saveWeightsAndGetSamplingClient();
-  const byClient = await timed(count, async (seed) => {
+  const byClient = await timed(count, nothing, async (seed) => {
     const future = sampler.sample([5, 6, 7], { maxTokens: 1, seed });
     await future;
     return future.operationId ?? '';
@@ -48,16 +54,43 @@ export async function roundTrips(server: MeasuredServer, count: number): Promise
 interface Timed {
   readonly id: string;
   readonly ms: number;
+  readonly nothingMs: number;
 }
 
-async function timed(count: number, once: (seed: number) => Promise<string>): Promise<Timed[]> {
+async function timed(count: number, nothing: Nothing, operation: (seed: number) => Promise<string>): Promise<Timed[]> {
   const all: Timed[] = [];
   for (let turn = 0; turn < count + warmUp; turn++) {
     const started = performance.now();
-    const id = await once(turn);
-    if (turn >= warmUp) all.push({ id, ms: performance.now() - started });
+    const id = await operation(turn);
+    const ms = performance.now() - started;
+    const again = performance.now();
+    await nothing.request();
+    if (turn >= warmUp) all.push({ id, ms, nothingMs: performance.now() - again });
   }
   return all;
+}
+
+interface Nothing extends AsyncDisposable {
+  request(): Promise<void>;
+}
+
+/** A server in a process of its own that reads a request and answers it. */
+async function serverOfNothing(): Promise<Nothing> {
+  const program = `require('node:http')
+    .createServer((request, answer) => request.resume().on('end', () => answer.end('{}')))
+    .listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer]; // true: what a pipe without an encoding gives
+  const url = `http://127.0.0.1:${port.toString().trim()}/`;
+  return {
+    request: async () => {
+      await (await fetch(url, { method: 'POST', body: '{}' })).text();
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await once(child, 'close');
+    },
+  };
 }
 
 /** The ledger of the log says how long the engine worked for each operation. */
@@ -83,6 +116,10 @@ function summary(how: string, all: readonly Timed[], engineMs: ReadonlyMap<strin
     engineMedianMs: quantile(engine, 0.5),
     addedMedianMs: quantile(added, 0.5),
     addedP90Ms: quantile(added, 0.9),
+    nothingMedianMs: quantile(
+      all.map(({ nothingMs }) => nothingMs),
+      0.5,
+    ),
   };
 }
 

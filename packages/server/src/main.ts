@@ -41,6 +41,7 @@ import { closeHttp, listen } from './socket.js';
 import { lockDataDirectory } from './store/data-lock.js';
 import { moveDeadlines } from './store/move-deadlines.js';
 import { type Database, openDatabase } from './store/open-database.js';
+import type { SyncFile } from './store/wal-sync.js';
 import { TinkerService } from './tinker/service.js';
 import { defaultWorkspace } from './workspace.js';
 
@@ -125,6 +126,8 @@ export interface ServerOptions {
   readonly limits?: Partial<Limits>;
   /** What accepted operations survive; `power-loss` by default. */
   readonly durability?: Durability;
+  /** How the log of the database is brought onto the disk; in tests, by a disk that is slow or fails. */
+  readonly sync?: SyncFile;
   readonly clock?: Clock;
   readonly blobs?: BlobStore;
   readonly drawSeed?: DrawSeed;
@@ -227,7 +230,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
   const lock = lockDataDirectory(dataDir);
   let database: Database | undefined;
   try {
-    database = openDatabase(join(dataDir, 'loopwright.db'), options.durability);
+    database = openDatabase(join(dataDir, 'loopwright.db'), { durability: options.durability, sync: options.sync });
     await emptyDirectory(temporaryDirectory);
     const blobs =
       options.blobs ??

@@ -33,7 +33,7 @@ export {
   tinyModelDirectory,
   tinyModels,
 } from './fixtures.js';
-export type { FakeMethod, Hold } from './hold.js';
+export { type FakeMethod, type Hold, type PendingHold, pendingHold } from './hold.js';
 export type { TemporaryDirectory } from './temporary.js';
 export { rejection, temporaryDirectory } from './temporary.js';
 export type { ElementTolerance, SumTolerance, TensorTolerance, Tolerance } from './tolerances.js';

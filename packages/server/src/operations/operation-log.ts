@@ -136,7 +136,8 @@ export class OperationLog {
   }
 
   /**
-   * Stores an operation durably, or finds the one that was stored under the same sequence number or client token.
+   * Stores an operation, or finds the one that was stored under the same sequence number or client token. It may begin at once, since whatever
+   * ends it waits for the disk; nobody may be told that it was accepted before {@link durable} has resolved.
    *
    * @throws `sequence_conflict` when that one had another payload (or another token), or a refused submission spent the number;
    * `session_not_active`; `session_has_trainer`; `disk_full`
@@ -144,7 +145,7 @@ export class OperationLog {
   async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
     const payload = await this.#payloads.stage(session.workspaceId, encodeOperation(operation));
     const { sequenceNumber, clientToken, trainer, requestHash = payload.hash } = submission;
-    return this.#commits.run(async (trx) => {
+    return this.#commits.commit(async (trx) => {
       const now = this.#clock.now();
       const change = { id: session.id, now, sequenceNumber: sequenceNumber ?? 0, trainer: trainer ?? null };
       const [current] = (await touch(trx, change)).rows;
@@ -181,6 +182,11 @@ export class OperationLog {
       await add(trx, row);
       return { record: operationFromRow(row), repeated: false };
     });
+  }
+
+  /** Resolves when everything that this log was told is on the disk. @throws as the database's `durable` */
+  durable(): Promise<void> {
+    return this.#database.durable();
   }
 
   /** Counts the sequence number of a refused submission as used, so that the operations behind it need not wait. */

@@ -1,5 +1,4 @@
 /** Garbage collection: versions that were deleted or have expired lose their files once nothing reads them, and deleted sessions what they stored. */
-import { rm } from 'node:fs/promises';
 import type { VersionId } from '@loopwright/protocol';
 import type { Kysely } from 'kysely';
 import type { BlobStore } from '../blobs/blob-store.js';
@@ -34,7 +33,7 @@ export async function collectGarbage({ database, blobs, registry, clock }: Colle
   let versions = 0;
   for (const { workspace_id: workspaceId, id } of ended) {
     if (!(await releaseFiles(database, { workspaceId, id, nowMs: clock.now() }))) continue;
-    await rm(registry.directoryOf(workspaceId, id), { recursive: true, force: true });
+    await registry.removeDirectory(workspaceId, id);
     versions += 1;
   }
   return { versions, blobs: await deleteGarbage(database, blobs) };

@@ -1,4 +1,5 @@
 /** The registry of saved versions: numbered, in groups; their files are blobs and never change, what is said of them may. */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   complaint,
@@ -59,12 +60,18 @@ const filesOf = prepared<Named>()((database, { workspaceId, id }) =>
     .orderBy('path'),
 );
 
+const lookAgainMs = 1_000;
+/** More would be versions of long ago. */
+const maxSeen = 1_000;
+
 export class Registry {
   readonly groups: Groups;
   readonly #database: Database;
   readonly #blobs: BlobStore;
   readonly #clock: Clock;
   readonly #directory: string;
+  /** When the files of a version were last seen whole, by their directory. */
+  readonly #seenWhole = new Map<string, number>();
 
   /** `directory` is where the files of versions are laid out for engines. */
   constructor({
@@ -200,13 +207,28 @@ export class Registry {
       .execute();
   }
 
-  /** Where the files of a version lie for an engine; laid out on the first call. Deleted versions work until they are collected. */
+  /**
+   * Where the files of a version lie for an engine; laid out on the first call, and looked at again at most once a second: an engine that
+   * samples from a version has it in memory. Deleted versions work until they are collected.
+   */
   async directory(workspaceId: string, id: VersionId): Promise<string> {
     const directory = this.directoryOf(workspaceId, id);
+    const now = this.#clock.now();
+    const seen = this.#seenWhole.get(directory);
+    if (seen !== undefined && now >= seen && now - seen < lookAgainMs) return directory;
     const files = await this.files(workspaceId, id);
     if (files.length === 0) throw unknownVersion(id, (await this.#find(this.#database, workspaceId, id))?.state);
     await this.#blobs.materialize(workspaceId, files, directory);
+    if (this.#seenWhole.size >= maxSeen) this.#seenWhole.clear();
+    this.#seenWhole.set(directory, now);
     return directory;
+  }
+
+  /** Removes what was laid out of a version. */
+  async removeDirectory(workspaceId: string, id: VersionId): Promise<void> {
+    const directory = this.directoryOf(workspaceId, id);
+    this.#seenWhole.delete(directory);
+    await rm(directory, { recursive: true, force: true });
   }
 
   /** The path alone. Group names may hold any character but a slash. */

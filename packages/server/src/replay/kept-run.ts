@@ -36,7 +36,7 @@ export class KeptRun implements AsyncDisposable {
     this.#data = data;
     this.#target = target;
     this.#directory = directory;
-    this.#database = openDatabase(join(directory, databaseName), 'process-crash');
+    this.#database = openDatabase(join(directory, databaseName), { durability: 'process-crash' });
     this.blobs = new FileBlobStore({ root: join(directory, 'blobs'), durability: 'process-crash' });
     this.#payloads = new Payloads({ database: this.#database, blobs: this.blobs });
     const versions = join(directory, 'versions');

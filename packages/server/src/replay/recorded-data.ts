@@ -48,7 +48,7 @@ export async function openRecordedData(dataDir: string): Promise<RecordedData> {
   const remove = () => rm(temporaryDirectory, { recursive: true, force: true });
   try {
     await whileUnused(dataDir, () => copyDatabase(dataDir, temporaryDirectory));
-    const database = openDatabase(join(temporaryDirectory, databaseName), 'process-crash');
+    const database = openDatabase(join(temporaryDirectory, databaseName), { durability: 'process-crash' });
     const clock = systemClock;
     const blobs = new FileBlobStore({ root: join(dataDir, 'blobs'), files: copying, durability: 'process-crash' });
     const versions = join(temporaryDirectory, 'versions');

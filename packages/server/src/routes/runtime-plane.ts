@@ -57,11 +57,14 @@ export function runtimePlane(app: App, { service, saveTtlSeconds }: RuntimePlane
     const request = decodeSamplingRequest(await readJson(c), { arns });
     const token = c.req.header(headers.samplingToken);
     const options = token === undefined ? {} : { clientToken: decodeClientToken(token, headers.samplingToken) };
-    const record = await service.submitSampling(c.req.param('name'), request, options);
-    c.var.ids.operationId = record.id;
-    const answer = { operationId: record.id };
-    if (waitMs === undefined) return c.json(answer);
-    return c.json({ ...answer, ...encodeView(await service.viewOf(record, { waitMs, signal: clientGone(c) })) });
+    if (waitMs === undefined) {
+      const { id } = await service.submitSampling(c.req.param('name'), request, options);
+      c.var.ids.operationId = id;
+      return c.json({ operationId: id });
+    }
+    const view = await service.sample(c.req.param('name'), request, { ...options, waitMs, signal: clientGone(c) });
+    c.var.ids.operationId = view.record.id;
+    return c.json({ operationId: view.record.id, ...encodeView(view) });
   });
 
   const kinds = [

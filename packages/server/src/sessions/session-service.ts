@@ -16,9 +16,11 @@ import type { EngineHost, EngineNeed } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import { requestHash, type Submission } from '../operations/earlier-submission.js';
 import { checkAgainstModel } from '../operations/model-limits.js';
+import type { Accepted } from '../operations/operation-log.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
 import type { ExecutionTools } from '../scheduler/execute.js';
+import type { TokenListener } from '../scheduler/running-operations.js';
 import { SessionRunner } from '../scheduler/session-runner.js';
 import type { TraceEntry } from '../scheduler/trace.js';
 import type { Database } from '../store/open-database.js';
@@ -187,6 +189,7 @@ export class SessionService {
       checkAgainstModel(operation, await models.card(session.spec.baseModel));
       const resolved = await resolveTraining(session, operation, tools.registry);
       const { record } = await tools.log.accept({ session, ...resolved, ...submission });
+      await tools.log.durable();
       this.#runners.get(session.id)?.add(record);
       return record;
     } catch (error) {
@@ -213,16 +216,42 @@ export class SessionService {
     request: SamplingRequest,
     { onToken, clientToken }: { readonly onToken?: OnToken; readonly clientToken?: string } = {},
   ): Promise<OperationRecord> {
+    const accepted = await this.#acceptSampling(name, request, clientToken);
+    await this.#options.tools.log.durable();
+    const listener = onToken === undefined ? undefined : { onToken, prefillTokens: promptLength(request) };
+    this.#begin(accepted, listener);
+    return accepted.record;
+  }
+
+  /**
+   * As {@link submitSampling}, and how the operation stands after it has ended or the time to wait is over. The work begins while the acceptance
+   * is still on its way to the disk; this returns after it.
+   */
+  async sample(
+    name: string,
+    request: SamplingRequest,
+    { clientToken, waitMs, signal }: Hold & { readonly clientToken?: string },
+  ): Promise<OperationView> {
+    const { log } = this.#options.tools;
+    const accepted = await this.#acceptSampling(name, request, clientToken);
+    this.#begin(accepted);
+    const ended = await log.whenEnded(accepted.record, waitMs, signal);
+    await log.durable(); // of an ending it is already
+    return this.#view(ended ?? (await log.get(accepted.record.sessionId, accepted.record.id)));
+  }
+
+  async #acceptSampling(name: string, request: SamplingRequest, clientToken: string | undefined): Promise<Accepted> {
     const { models, tools, drawSeed } = this.#options;
     const session = await this.session(name);
     this.#checkOpen(session);
     const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
     const submission = clientToken === undefined ? {} : { clientToken, requestHash: requestHash(request) };
-    const { record, repeated } = await tools.log.accept({ session, ...resolved, ...submission });
-    const listener = onToken === undefined ? undefined : { onToken, prefillTokens: promptLength(request) };
-    if (!repeated) this.#runners.get(session.id)?.add(record, listener);
-    return record;
+    return tools.log.accept({ session, ...resolved, ...submission });
+  }
+
+  #begin({ record, repeated }: Accepted, listener?: TokenListener): void {
+    if (!repeated) this.#runners.get(record.sessionId)?.add(record, listener);
   }
 
   /** An operation, after it has ended or `waitMs` have gone by. @throws `unknown_session`, `unknown_operation` */
@@ -244,6 +273,7 @@ export class SessionService {
   async viewOf(record: OperationRecord, { waitMs, signal }: Hold): Promise<OperationView> {
     const { log } = this.#options.tools;
     const ended = await log.whenEnded(record, waitMs, signal);
+    if (ended === undefined || ended === record) await log.durable(); // who is woken is woken after it
     return this.#view(ended ?? (await log.get(record.sessionId, record.id)));
   }
 

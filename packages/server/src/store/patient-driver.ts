@@ -1,11 +1,12 @@
 /**
  * SQLite under Kysely, where another program may hold the database: a backup, or somebody's shell with a transaction open. Who can't write waits,
- * and the process answers other requests meanwhile: SQLite's own waiting would stop the event loop.
+ * and the process answers other requests meanwhile: SQLite's own waiting would stop the event loop. The same holds for the wait for the disk.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { complaint } from '@loopwright/protocol';
 import { CompiledQuery, type DatabaseConnection, type Driver, SqliteDialect, type SqliteDialectConfig } from 'kysely';
 import { sqliteCode } from './libsql-driver.js';
+import type { WalSync } from './wal-sync.js';
 
 /** Between attempts. */
 const pauseMs = 20;
@@ -13,52 +14,98 @@ const pauseMs = 20;
 export interface PatientDialectConfig extends SqliteDialectConfig {
   /** How long a write waits for the other program before it is refused with `limit_exceeded`. */
   readonly patienceMs: number;
+  /** What a write waits for before it counts; absent where it need not survive a power failure. */
+  readonly wal?: WalSync | undefined;
 }
 
 export class PatientDialect extends SqliteDialect {
-  readonly #patienceMs: number;
+  readonly #config: PatientDialectConfig;
 
-  constructor({ patienceMs, ...config }: PatientDialectConfig) {
+  constructor(config: PatientDialectConfig) {
     super(config);
-    this.#patienceMs = patienceMs;
+    this.#config = config;
   }
 
   override createDriver(): Driver {
-    return patient(super.createDriver(), this.#patienceMs);
+    return new PatientDriver(super.createDriver(), this.#config);
   }
 }
 
-function patient(driver: Driver, patienceMs: number): Driver {
-  return {
-    init: () => driver.init(),
-    acquireConnection: async () => patientConnection(await driver.acquireConnection(), patienceMs),
-    // Taken at once: a transaction that first reads and then writes could not wait, since what it has read is old by then.
-    beginTransaction: async (connection) => {
+class PatientDriver implements Driver {
+  readonly #driver: Driver;
+  readonly #config: PatientDialectConfig;
+  /** There is one connection, and so at most one transaction. */
+  #inTransaction = false;
+
+  constructor(driver: Driver, config: PatientDialectConfig) {
+    this.#driver = driver;
+    this.#config = config;
+  }
+
+  init(): Promise<void> {
+    return this.#driver.init();
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await this.#driver.acquireConnection();
+    const { patienceMs, wal } = this.#config;
+    return {
+      streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
+      executeQuery: async <R>(query: CompiledQuery) => {
+        const result = await patiently(() => connection.executeQuery<R>(query), patienceMs);
+        if (!this.#inTransaction && wal !== undefined && query.query.kind !== 'SelectQueryNode') await wal.written();
+        return result;
+      },
+    };
+  }
+
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    this.#config.wal?.check();
+    this.#inTransaction = true;
+    try {
+      // Taken at once: a transaction that first reads and then writes could not wait, since what it has read is old by then.
       await connection.executeQuery(CompiledQuery.raw('begin immediate'));
-    },
-    commitTransaction: (connection) => driver.commitTransaction(connection),
-    rollbackTransaction: (connection) => driver.rollbackTransaction(connection),
-    releaseConnection: (connection) => driver.releaseConnection(connection),
-    destroy: () => driver.destroy(),
-  };
+    } catch (error) {
+      this.#inTransaction = false;
+      throw error;
+    }
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await this.#driver.commitTransaction(connection);
+    this.#inTransaction = false;
+    await this.#config.wal?.written();
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    try {
+      await this.#driver.rollbackTransaction(connection);
+    } finally {
+      this.#inTransaction = false;
+    }
+  }
+
+  releaseConnection(connection: DatabaseConnection): Promise<void> {
+    return this.#driver.releaseConnection(connection);
+  }
+
+  async destroy(): Promise<void> {
+    await this.#config.wal?.close();
+    await this.#driver.destroy();
+  }
 }
 
-function patientConnection(connection: DatabaseConnection, patienceMs: number): DatabaseConnection {
-  return {
-    streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
-    executeQuery: async (query) => {
-      const end = performance.now() + patienceMs;
-      for (;;) {
-        try {
-          return await connection.executeQuery(query);
-        } catch (error) {
-          if (!isBusy(error)) throw error;
-          if (performance.now() >= end) throw busy(patienceMs, error);
-          await sleep(pauseMs);
-        }
-      }
-    },
-  };
+async function patiently<T>(work: () => Promise<T>, patienceMs: number): Promise<T> {
+  const end = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (performance.now() >= end) throw busy(patienceMs, error);
+      await sleep(pauseMs);
+    }
+  }
 }
 
 function isBusy(error: unknown): boolean {

@@ -80,11 +80,12 @@ describe('openDatabase', () => {
 
   it('gives up on a database that stays locked, naming what to do, and works again afterwards', async () => {
     const path = join(directory(), 'a.db');
-    const database = openDatabase(path, 'power-loss', 60);
+    const database = openDatabase(path, { busyMs: 60 });
     const other = new SqliteFile(path);
     other.exec('BEGIN IMMEDIATE');
     const group = { workspace_id: 'w', name: 'g', description: '', next_number: 1, created_at_ms: 5, tags: '{}' };
-    const insert = (trx: typeof database) => trx.insertInto('model_package_groups').values(group).execute();
+    const insert = (trx: Pick<typeof database, 'insertInto'>) =>
+      trx.insertInto('model_package_groups').values(group).execute();
     await expect(insert(database)).rejects.toMatchObject({ code: 'limit_exceeded', details: { field: 'dataDir' } });
     await expect(database.transaction().execute(insert)).rejects.toMatchObject({ code: 'limit_exceeded' });
     other.exec('COMMIT');

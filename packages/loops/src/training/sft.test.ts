@@ -41,6 +41,24 @@ describe('runSft', () => {
     expect(await seen(2)).not.toEqual(rows);
   });
 
+  it('ends after `maxSteps`, with the batches that a longer run begins with', async () => {
+    const options = {
+      training: new Bandit(),
+      data,
+      epochs: 2,
+      batchSize: 3,
+      seed: 1,
+      now: () => 0,
+      onNotice: () => {},
+    };
+    const { metrics } = await runSft(options);
+    expect(metrics).toHaveLength(6);
+    const shorter = await runSft({ ...options, training: new Bandit(), maxSteps: 4 });
+    expect(shorter.metrics).toEqual(metrics.slice(0, 4));
+    const none = runSft({ ...options, maxSteps: 0 });
+    await expect(none).rejects.toMatchObject({ code: 'invalid_argument', details: { field: 'options.maxSteps' } });
+  });
+
   it('reports the mean loss per weighted target token', async () => {
     const steps: SftStep[] = [];
     const weighted = sftDatum({ prompt: [1], completion: [1], weights: [3] });

@@ -29,6 +29,8 @@ export interface SftOptions extends CheckpointOptions {
   readonly validation?: Pick<ValidationSchedule, 'everySteps'>;
   /** Passes over the data; default 1. */
   readonly epochs?: number;
+  /** Ends after so many steps in all, wherever in the data that is; default: all that the epochs make. */
+  readonly maxSteps?: number;
   /** Examples of a step; default 8. */
   readonly batchSize?: number;
   /** Default 1e-4. */
@@ -82,6 +84,7 @@ export async function runSft({
   heldOut = [],
   validation = { everySteps: Number.MAX_SAFE_INTEGER },
   epochs = 1,
+  maxSteps = Number.MAX_SAFE_INTEGER,
   batchSize = 8,
   learningRate = 1e-4,
   gradClipNorm = 0,
@@ -95,6 +98,7 @@ export async function runSft({
 }: SftOptions): Promise<SftResult> {
   wholeNumber('data.length', data.length, 1);
   wholeNumber('epochs', epochs, 1);
+  wholeNumber('maxSteps', maxSteps, 1);
   wholeNumber('batchSize', batchSize, 1);
   learningRateWithin(learningRate);
   checkSchedule('validation', validation);
@@ -108,11 +112,11 @@ export async function runSft({
       got: String(data.length),
       remedy: 'go on with the examples that the run began with',
     });
-  const batches = sftBatches(data, { epochs, batchSize, seed, from });
+  const batches = sftBatches(data, { epochs, batchSize, seed, from }).slice(0, Math.max(0, maxSteps - progress.step));
   const totalSteps = progress.step + batches.length;
 
   const work = async (scope: Scope): Promise<SftResult> => {
-    const nothingLeft = progress.nothingLeft(totalSteps, { more: '`epochs`' });
+    const nothingLeft = progress.nothingLeft(totalSteps, { more: '`epochs` or `maxSteps`' });
     if (nothingLeft !== undefined) onNotice({ type: 'nothing-left', message: nothingLeft });
     const validator = new Validator({
       ...{ ...validation, atStart: true, totalSteps, now, onValidation },

@@ -1,4 +1,5 @@
 /** A small real run for faults: the bundled model, the embedded engine, sums; every part can be replaced by a broken one. */
+import { LoopwrightError } from '@loopwright/protocol';
 import {
   type Alarm,
   type ArithmeticProblem,
@@ -11,8 +12,10 @@ import {
   type GuardOptions,
   rlDatum,
   runGrpo,
+  type SampledTokens,
   type Sampler,
   type StepFacts,
+  sftDatum,
   type Trainer,
 } from 'loopwright';
 
@@ -77,16 +80,19 @@ export interface HandOptions {
   readonly problemOf?: (step: number, group: number) => ArithmeticProblem;
   readonly reward?: (text: string, problem: ArithmeticProblem, step: number) => number;
   /** Changes what is told or sent at a step. */
-  readonly change?: (facts: StepFacts) => StepFacts;
+  readonly change?: (facts: StepFacts) => StepFacts | Promise<StepFacts>;
   /** Before the step is trained. */
   readonly data?: (data: readonly ReturnType<typeof rlDatum>[], step: number) => readonly ReturnType<typeof rlDatum>[];
   readonly seedOf?: (step: number, group: number) => number;
   readonly firstStep?: number;
+  readonly maxTokens?: number;
+  /** Default: one request for the whole group. */
+  readonly sample?: (sampler: Sampler, prompt: readonly number[], seed: number) => Promise<readonly SampledTokens[]>;
 }
 
 /** A loop as people write it, with a guard in it. */
 export async function handLoop(options: HandOptions): Promise<readonly Alarm[]> {
-  const { training, steps, learningRate = 1e-3, firstStep = 1 } = options;
+  const { training, steps, learningRate = 1e-3, firstStep = 1, maxTokens = 8 } = options;
   const alarms: Alarm[] = [];
   const guard = createGuard({ onAlarm: (alarm) => void alarms.push(alarm), ...options.guard });
   const tokenizer = await training.getTokenizer();
@@ -98,7 +104,9 @@ export async function handLoop(options: HandOptions): Promise<readonly Alarm[]> 
         const problem = options.problemOf?.(step, g) ?? problems[(step * 4 + g) % 200]!;
         const prompt = tokenizer.encode(problem.question);
         const seed = options.seedOf?.(step, g) ?? step * 100 + g;
-        const { sequences } = await sampler.sample(prompt, { numSamples: 8, maxTokens: 8, seed });
+        const sequences =
+          (await options.sample?.(sampler, prompt, seed)) ??
+          (await sampler.sample(prompt, { numSamples: 8, maxTokens, seed })).sequences;
         const samples = sequences.map((sequence) => {
           const text = tokenizer.decode(sequence.tokens);
           const reward = options.reward?.(text, problem, step) ?? Number(text.trim() === problem.answer);
@@ -128,7 +136,31 @@ export async function handLoop(options: HandOptions): Promise<readonly Alarm[]> 
       ...{ step, groups, sampler, data, outputs, update: updated, learningRate },
       sources: made.map(({ source }) => source),
     };
-    await guard.observe(options.change?.(facts) ?? facts);
+    try {
+      await guard.observe((await options.change?.(facts)) ?? facts);
+    } catch (error) {
+      if (LoopwrightError.isInstance(error) && error.code === 'guard_stopped') break;
+      throw error;
+    }
   }
   return alarms;
+}
+
+export interface TeachOptions {
+  readonly steps: number;
+  readonly answerOf: (index: number) => string;
+}
+
+/** Supervised steps on answers to sums, right or not, with their end. */
+export async function teach(training: Training, { steps, answerOf }: TeachOptions): Promise<void> {
+  const tokenizer = await training.getTokenizer();
+  const end = tokenizer.eosTokenIds.slice(0, 1);
+  const data = sums.problems({ split: 'rl', count: 24, seed: 1 }).map(({ question }, i) => {
+    const completion = [...tokenizer.encode(answerOf(i)), ...end];
+    return sftDatum({ prompt: tokenizer.encode(question), completion });
+  });
+  for (let step = 0; step < steps; step++) {
+    const pass = training.forwardBackward(data, 'cross_entropy');
+    await Promise.all([pass, training.optimStep({ learningRate: 5e-3 })]);
+  }
 }

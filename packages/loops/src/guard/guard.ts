@@ -110,7 +110,7 @@ export class Guard {
 
   #sightings(now: Observation) {
     const seen = this.#rules.flatMap(({ rule, limits }) => {
-      const look: Look = { now, past: this.#history, limits };
+      const look: Look = { now, past: this.#history, limits, training: this.#options.training ?? 'lora' };
       const sighting = rule.look(look);
       return sighting === undefined ? [] : [{ rule, sighting }];
     });

@@ -4,6 +4,7 @@ import type { Observation } from './observation.js';
 import { type PastGroups, rememberGroups } from './past-groups.js';
 import { type PastRows, rememberRows } from './past-rows.js';
 import { type PastSamplers, rememberSampler } from './past-samplers.js';
+import { similarityOf } from './similarity.js';
 
 /** Steps that are kept: twice the longest window of a rule. */
 export const keptSteps = 40;
@@ -18,6 +19,8 @@ export interface PastStep {
   readonly isDead?: boolean;
   /** Within-group correlation of length and reward; absent where either does not vary. */
   readonly lengthReward?: number;
+  /** How alike the answers to a problem are, from 0 to 1; absent without groups. */
+  readonly similarity?: number;
 }
 
 export interface History {
@@ -59,6 +62,7 @@ export function remember(history: History, observation: Observation): History {
     ...{ step, metrics, isUpdate, datums: facts.data?.length ?? 0 },
     ...(rewards_PG.length === 0 ? {} : { isDead: rewards_PG.every((row) => row.every((each) => each === row[0])) }),
     ...lengthRewardOf(observation),
+    ...similarityOf(observation),
   };
   const low = rewards.reduce((a, b) => Math.min(a, b), history.rewards?.low ?? Number.POSITIVE_INFINITY);
   const high = rewards.reduce((a, b) => Math.max(a, b), history.rewards?.high ?? Number.NEGATIVE_INFINITY);

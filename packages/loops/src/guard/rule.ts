@@ -24,6 +24,8 @@ export interface Look<L extends string = string> {
   readonly now: Observation;
   readonly past: History;
   readonly limits: Readonly<Record<L, number>>;
+  /** What is trained. */
+  readonly training: 'lora' | 'full';
 }
 
 export interface AlarmRule<N extends string = string, L extends Limits = Limits> {

@@ -37,10 +37,12 @@ export const gradientZero = alarmRule({
     tiny: { value: 1e-12, why: 'norm below which it counts as zero: float32 gradients of real data are above 1e-6' },
     stopAfter: { value: 5, why: 'steps in a row: each of them moves the weights by old momentum only' },
   },
-  look({ now: { metrics, isUpdate, facts }, past, limits }) {
+  look({ now: { metrics, isUpdate, facts, rewards_PG }, past, limits }) {
     const value = metrics[norm];
+    // Equal rewards have no gradient by right, and alarms of their own.
+    const isDead = rewards_PG.length > 0 && rewards_PG.every((row) => row.every((reward) => reward === row[0]));
     const trained = facts.data?.length ?? metrics['tokens/trained'] ?? 0;
-    if (!isUpdate || value === undefined || value > limits.tiny || !(trained > 0)) return undefined;
+    if (isDead || !isUpdate || value === undefined || value > limits.tiny || !(trained > 0)) return undefined;
     const earlier = past.steps.slice(-(limits.stopAfter - 1));
     const isLong =
       earlier.length === limits.stopAfter - 1 && earlier.every((step) => (step.metrics[norm] ?? 1) <= limits.tiny);

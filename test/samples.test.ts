@@ -69,6 +69,24 @@ test('one step shows its best, worst and longest', async () => {
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('a step of which samples are kept')]);
 });
 
+test('stored answers are graded again by another grader, and flipped advantages are told', async () => {
+  const task = `
+import { defineTask } from ${JSON.stringify(import.meta.resolve('loopwright'))};
+const draw = () => ({ id: 'a', question: 'a', answer: 'a' });
+const grade = ({ text }) => ({ status: 'ok', reward: text === 'no' ? 1 : 0 });
+export const task = defineTask({ name: 'other', environment: { name: 'other', draw, grade } });
+`;
+  await writeFile(join(folder.path, 'task.mjs'), task);
+  const { stdout, code } = await loopwright('samples', 'runs/toy', '--regrade', 'task.mjs');
+  expect(code).toBe(0);
+  expect(stdout).toContain('8 answers graded again: 8 have another reward now.');
+  expect(stdout).toMatch(/flipped +8: from above/);
+  expect(stdout).toMatch(/1 +train +a +0 +0\.25 +0 +\+ → − +<b>\\x1b\[31ma at 1\\nsecond line/);
+  expect(stdout).toMatch(/grader then +not recorded/);
+  const { events } = await loopwright('samples', 'runs/toy', '--regrade', 'task.mjs', '--json');
+  expect(events.at(-1)).toMatchObject({ type: 'regrading', graded: 8, flipped: 8, grader: { before: null } });
+});
+
 test('a sign-off is kept with what was seen, and told by show and report', async () => {
   const before = await loopwright('runs', 'show', 'runs/toy');
   expect(before.stdout).toMatch(/signed off +by nobody/);

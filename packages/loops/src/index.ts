@@ -83,7 +83,7 @@ export { runEpisodes } from './episodes/run-episodes.js';
 export type { Tool, ToolDefinition, ToolOutcome, ToolReply } from './episodes/tools.js';
 export { runTools } from './episodes/tools.js';
 export type { EpisodeSequence, Segment } from './episodes/transcript.js';
-export { displayWidth, escapeText } from './escape-text.js';
+export { displayWidth, escapeText, truncateText } from './escape-text.js';
 export type { Finding, FindingLevel } from './findings.js';
 export type { BadFromGoodOptions, BadKind } from './grader-gate/bad-from-good.js';
 export { badFromGood, badKinds } from './grader-gate/bad-from-good.js';

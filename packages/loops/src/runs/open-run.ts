@@ -12,6 +12,7 @@ import type { TrackedRun, Tracker } from '../tracking/tracker.js';
 import { wholeNumber } from '../training/options.js';
 import { changedSettings } from './changed-settings.js';
 import { type Checkpoint, dropCheckpointsAfter, readCheckpoints } from './checkpoint-file.js';
+import { graderVersion } from './grader-version.js';
 import { cutJsonl } from './jsonl-file.js';
 import { MetProblems, promptHash } from './met-problems.js';
 import { plainConfig } from './plain-config.js';
@@ -37,6 +38,8 @@ export interface OpenRunOptions {
    * `loopwright eval` finds what was trained on. Of large files, give `await data.hash()`, which knows no prompts; other data is read through once.
    */
   readonly data?: Readonly<Record<string, Iterable<unknown> | AsyncIterable<unknown> | DataDigest | DataHash>>;
+  /** Module that exports the task, such as `fileURLToPath(new URL('task.ts', import.meta.url))`: the version of its grader is kept. */
+  readonly task?: string;
   /**
    * Go on in `folder` after its newest checkpoint, or the one that this function chooses of them, newest first: what was kept of later steps is dropped.
    * Without a checkpoint it begins again, in the same folder.
@@ -167,7 +170,7 @@ export async function withRun<T>(options: OpenRunOptions, body: (run: Run) => Pr
   return result;
 }
 
-type Facts = Pick<RunRecord, 'config' | 'seeds' | 'data' | 'versions' | 'source' | 'command' | 'repeatOf'>;
+type Facts = Pick<RunRecord, 'config' | 'seeds' | 'data' | 'versions' | 'source' | 'grader' | 'command' | 'repeatOf'>;
 
 async function factsOf({
   config,
@@ -177,6 +180,7 @@ async function factsOf({
   packagesFrom,
   command = ownCommand(),
   repeatOf,
+  task,
 }: OpenRunOptions): Promise<{ readonly facts: Facts; readonly prompts: Readonly<Record<string, readonly string[]>> }> {
   const prompts: Record<string, string[]> = {};
   const digests = await Promise.all(
@@ -191,6 +195,7 @@ async function factsOf({
     data: Object.fromEntries(digests),
     versions: await collectVersions(packages, packagesFrom),
     source: await sourceOf(command.cwd),
+    ...(task === undefined ? {} : { grader: await graderVersion(task) }),
     command,
     ...(repeatOf === undefined ? {} : { repeatOf }),
   };

@@ -43,6 +43,8 @@ const runRecord = z.object({
   versions: z.object({ node: z.string(), platform: z.string(), packages: z.record(z.string(), z.string()) }),
   /** Of the program, where it lies in a git repository. */
   source: z.object({ commit: z.string(), dirty: z.boolean() }).nullable(),
+  /** Which version of the task's grader judged, where the run was told of its module. */
+  grader: z.object({ sha256: z.string(), modules: count }).optional(),
   /** What to run again; secrets are taken out. */
   command: z.object({ cwd: z.string(), argv: z.array(z.string()) }),
   /** Id of the run that this one repeats. */

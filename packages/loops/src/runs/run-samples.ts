@@ -43,6 +43,8 @@ const runSample = z.object({
   /** Of the grade, or how an episode without one ended. */
   status: z.string(),
   reward: z.number().optional(),
+  /** The grade's reward, where what is trained on is another: lowered for its length, or a floor. */
+  graded: z.number().optional(),
   components: z
     .array(z.object({ name: z.string(), weight: z.number(), status: z.string(), score: z.number().optional() }))
     .optional(),
@@ -98,6 +100,9 @@ export function samplesOf(
         ),
         status: grade?.status ?? (isEpisode ? rollout.status : 'ungraded'),
         ...(reward === undefined ? {} : { reward }),
+        ...(isEpisode || grade === undefined || !('reward' in grade) || grade.reward === reward
+          ? {}
+          : { graded: grade.reward }),
         ...(grade?.components === undefined ? {} : { components: grade.components.map(componentOf) }),
       };
       return [sample];

@@ -129,7 +129,8 @@ function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefine
   return onGraderError === 'exclude' ? undefined : onGraderError.floor;
 }
 
-async function gradeSafely<P extends Problem>(
+/** What throws, and rewards that are no number, become a `grader_error`. */
+export async function gradeSafely<P extends Problem>(
   environment: Environment<P>,
   answer: Parameters<Environment<P>['grade']>[0],
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 /** The options of `loopwright samples`. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { wholeNumber } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { withJson } from '../shared-options.js';
@@ -16,6 +16,17 @@ export function addSamples(program: Command, context: CommandContext): void {
     .option('--tokens', 'ids and logprobs of each answer too')
     .option('--sign-off <name>', 'record that you looked at what is shown')
     .option('--note <text>', 'what you say of it, with --sign-off')
+    .addOption(
+      new Option(
+        '--regrade <task>',
+        'grade the stored answers again by this task’s grader, and say whose rewards and advantages change',
+      ).conflicts(['step', 'full', 'tokens', 'signOff']),
+    )
+    .option('--concurrency <n>', 'answers graded at once, with --regrade', wholeNumber(1, 1024), 8)
     .addHelpText('after', '\nMore: docs/guides/samples.md.')
-    .action(async (run, options) => (await import('./samples-command.js')).samplesCommand(run, options, context));
+    .action(async (run, { regrade, concurrency, ...options }) =>
+      regrade === undefined
+        ? (await import('./samples-command.js')).samplesCommand(run, options, context)
+        : (await import('./regrade-command.js')).regradeCommand(run, { task: regrade, concurrency }, context),
+    );
 }

@@ -1,0 +1,119 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Environment, Problem } from '../environments/environment.js';
+import { graderVersion } from './grader-version.js';
+import { openRun } from './open-run.js';
+import { type RegradedSample, regradeSamples } from './regrade.js';
+import type { SampledRollouts } from './run-samples.js';
+
+let directory: TemporaryDirectory;
+let folder: string;
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  folder = join(directory.path, 'run');
+});
+
+afterEach(() => directory[Symbol.asyncDispose]());
+
+const answer = (text: string, reward: number, graded = reward): SampledRollouts['rollouts'][number] => ({
+  ...{ text, reward, grade: { status: 'ok', reward: graded } },
+  sequence: { tokens: [1], logprobs: [-1], stopReason: 'stop' },
+});
+
+const problem = (id: string): Problem => ({ id, question: `${id}?`, answer: id });
+
+async function keep(groups: readonly SampledRollouts[], groupsPerStep = 9): Promise<void> {
+  await using run = await openRun({ folder, config: {}, samples: { groupsPerStep } });
+  await run.onStep({ type: 'step-end', step: 1, metrics: {}, groups });
+}
+
+/** A grader of numbers: what the text says, so that each test writes what its answers are worth now. */
+const environment: Environment = {
+  name: 'said',
+  draw: () => problem('none'),
+  grade: ({ text }) => {
+    if (text === 'broken') throw new Error('broken');
+    return { status: 'ok', reward: Number(text) };
+  },
+};
+
+async function regrade(problems: readonly Problem[] = []) {
+  const changed: RegradedSample[] = [];
+  const regrading = await regradeSamples(folder, { environment, problems, onChange: (each) => changed.push(each) });
+  return { regrading, changed };
+}
+
+describe('regrading', () => {
+  it('tells flipped advantages from those that appear, vanish or stay', async () => {
+    await keep([
+      { problem: problem('flips'), rollouts: [answer('0', 1), answer('1', 0)] },
+      { problem: problem('appears'), rollouts: [answer('0', 1), answer('1', 1)] },
+      { problem: problem('vanishes'), rollouts: [answer('1', 1), answer('1', 0)] },
+      { problem: problem('stays'), rollouts: [answer('0.5', 0.25), answer('2', 1)] },
+    ]);
+    const { regrading, changed } = await regrade();
+    expect(regrading).toEqual({
+      ...{ graded: 8, unknown: 0, episodes: 0, changed: 6, failed: 0 },
+      ...{ compared: 8, flipped: 2, gained: 2, lost: 2 },
+    });
+    expect(changed.map(({ sample, reward, advantage }) => [sample.problem, reward, advantage])).toEqual([
+      ['flips', { before: 1, after: 0 }, { before: 1, after: -1 }],
+      ['flips', { before: 0, after: 1 }, { before: -1, after: 1 }],
+      ['appears', { before: 1, after: 0 }, { before: 0, after: -1 }],
+      ['appears', { before: 1, after: 1 }, { before: 0, after: 1 }],
+      ['vanishes', { before: 1, after: 1 }, { before: 1, after: 0 }],
+      ['vanishes', { before: 0, after: 1 }, { before: -1, after: 0 }],
+      ['stays', { before: 0.25, after: 0.5 }, { before: -1, after: -1 }],
+      ['stays', { before: 1, after: 2 }, { before: 1, after: 1 }],
+    ]);
+  });
+
+  it('compares no advantages of groups of which answers are missing, and counts answers that fail now', async () => {
+    await keep(
+      [
+        { problem: problem('whole'), rollouts: [answer('broken', 1), answer('0', 0)] },
+        { problem: problem('part'), rollouts: [answer('1', 2), answer('1', 1), answer('0', -1)] },
+      ],
+      1,
+    );
+    const { regrading, changed } = await regrade();
+    expect(regrading).toMatchObject({ graded: 4, failed: 1, compared: 1, flipped: 0 });
+    expect(changed[0]).toMatchObject({ status: 'grader_error', reward: { before: 1 } });
+    expect(changed[0]?.reward).not.toHaveProperty('after');
+  });
+
+  it('takes off again what the run took off for length', async () => {
+    await keep([{ problem: problem('long'), rollouts: [answer('1', 0.5, 1), answer('0', 0)] }]);
+    expect((await regrade()).regrading).toMatchObject({ changed: 0, flipped: 0 });
+  });
+
+  it('needs the problems: from the run, or from the task', async () => {
+    await keep([{ problem: { id: 'a', question: 'a?', test: () => 1 } as { id: string }, rollouts: [answer('1', 1)] }]);
+    await expect(regrade()).rejects.toThrow('none of 1 is known by its id');
+    expect((await regrade([problem('a')])).regrading).toMatchObject({ graded: 1, changed: 0 });
+  });
+});
+
+describe('the version of a grader', () => {
+  it('changes with the module and with modules beside it, not with the folder', async () => {
+    const write = (name: string, text: string) => writeFile(join(directory.path, name), text);
+    await write('task.ts', `import { x } from './grader.js';\nimport 'zod';\nexport const task = x;`);
+    await write('grader.ts', 'export const x = 1;');
+    const first = await graderVersion(join(directory.path, 'task.ts'));
+    expect(first.modules).toBe(2);
+    await write('grader.ts', 'export const x = 2;');
+    const second = await graderVersion(join(directory.path, 'task.ts'));
+    expect(second.sha256).not.toBe(first.sha256);
+    await using other = await temporaryDirectory();
+    await writeFile(
+      join(other.path, 'renamed.ts'),
+      `import { x } from './grader.js';\nimport 'zod';\nexport const task = x;`,
+    );
+    await writeFile(join(other.path, 'grader.ts'), 'export const x = 2;');
+    expect(await graderVersion(join(other.path, 'renamed.ts'))).toEqual(second);
+    await expect(graderVersion(join(directory.path, 'none.ts'))).rejects.toMatchObject({ code: 'not_found' });
+  });
+});

@@ -406,3 +406,5 @@ export type { DataPullEvent, PullDatasetOptions, PulledDataset } from './hub/pul
 export type { RecipeDefaults, RecipeOptions } from './recipes/recipe-options.js';
 export { recipeOptions } from './recipes/recipe-options.js';
 export { openRun, withRun } from './runs.js';
+export type { TrainingRun, TrainingRunOptions } from './training/training-run.js';
+export { withTrainingRun } from './training/training-run.js';

@@ -9,6 +9,7 @@ import type { RunRecord } from './run-record.js';
 export const freeSettings = ['steps', 'epochs', 'maxSteps', 'checkpointEvery', 'keepCheckpoints', 'resume'] as const;
 
 type Facts = Pick<RunRecord, 'config' | 'seeds' | 'data'>;
+type Versions = Pick<RunRecord, 'versions'>;
 
 interface ChangesOptions {
   /** Names of settings that may differ, besides {@link freeSettings}. */
@@ -17,28 +18,43 @@ interface ChangesOptions {
   readonly allowAll: boolean;
 }
 
+/** A setting that is another now. */
+export interface ChangedSetting {
+  /** Such as `config.steps`. */
+  readonly path: string;
+  /** With the old value and the new, but for texts. */
+  readonly told: string;
+}
+
 /**
- * In what the settings differ, by paths such as `config.steps`.
+ * In what the settings differ.
  *
  * @throws `invalid_argument` when others than those that may do
  */
-export function changedSettings(before: Facts, now: Facts, { mayChange, allowAll }: ChangesOptions): string[] {
+export function changedSettings(before: Facts, now: Facts, { mayChange, allowAll }: ChangesOptions): ChangedSetting[] {
   const settingsOf = ({ config, seeds, data }: Facts) => plainConfig({ config, seeds, data });
   const changes = compareConfigs(settingsOf(before), settingsOf(now));
   const free = [...freeSettings, ...mayChange].map((name) => `config.${name}`);
   const refused = changes.filter(({ path }) => !free.some((name) => path === name || path.startsWith(`${name}.`)));
   if (refused.length > 0 && !allowAll) {
-    const told = refused
-      .slice(0, 10)
-      .map(({ path, a, b }: ConfigChange) => `${path} (${shown(a)} then, ${shown(b)} now)`);
+    const told = refused.slice(0, 10).map(toldOf);
     throw complaint({
       field: 'options.config',
       expected: 'the settings, seeds and data that the run began with',
       got: `others: ${told.join(', ')}${refused.length > 10 ? ` and ${refused.length - 10} more` : ''}`,
-      remedy: `set them as they were, or pass allowChanges: true to go on with the new ones; free to change: ${[...freeSettings, ...mayChange].join(', ')}`,
+      remedy: `set them as they were, or allow changes (allowChanges: true, or --allow-changes of a recipe) to go on with the new ones; free to change: ${[...freeSettings, ...mayChange].join(', ')}`,
     });
   }
-  return changes.map(({ path }) => path);
+  return changes.map((change) => ({ path: change.path, told: toldOf(change) }));
+}
+
+/** Versions that are others now: numbers may then differ in their last bits. */
+export function changedVersions(before: Versions, now: Versions): string[] {
+  return compareConfigs(plainConfig(before), plainConfig(now)).map(toldOf);
+}
+
+function toldOf({ path, a, b }: ConfigChange): string {
+  return `${path} (${shown(a)} then, ${shown(b)} now)`;
 }
 
 /** Settings may hold prompts: numbers and short names are told, of other texts the length. */

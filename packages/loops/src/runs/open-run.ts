@@ -1,7 +1,7 @@
 /** Opens a run folder: a new one, or one that goes on. */
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import type { DataHash } from '../data/data-hash.js';
@@ -10,19 +10,17 @@ import { GuardedTracker } from '../tracking/guarded.js';
 import { jsonlTracker } from '../tracking/jsonl-tracker.js';
 import type { TrackedRun, Tracker } from '../tracking/tracker.js';
 import { wholeNumber } from '../training/options.js';
-import { changedSettings } from './changed-settings.js';
-import { type Checkpoint, dropCheckpointsAfter, readCheckpoints } from './checkpoint-file.js';
+import { type ChangedSetting, changedSettings, changedVersions } from './changed-settings.js';
+import { type Checkpoint, readCheckpoints } from './checkpoint-file.js';
+import { cutRun } from './cut-run.js';
 import { graderVersion } from './grader-version.js';
-import { cutJsonl } from './jsonl-file.js';
 import { MetProblems, promptHash } from './met-problems.js';
 import { plainConfig } from './plain-config.js';
 import { checkPrices, type PriceTable } from './prices.js';
-import { type KeptSamples, Run, samplesName } from './run.js';
-import { alarmsName, checkAlarm } from './run-alarms.js';
+import { type KeptSamples, Run } from './run.js';
 import { collectVersions, ownCommand, sourceOf } from './run-facts.js';
 import { lockRun } from './run-lock.js';
 import { type RunRecord, type RunUsage, readRecord, writeRecord } from './run-record.js';
-import { checkSample } from './run-samples.js';
 import { type AskUsage, UsageMeter } from './run-usage.js';
 import { asWriteError, systemCode } from './write-error.js';
 
@@ -73,7 +71,10 @@ export interface OpenRunOptions {
 }
 
 /** Nobody else can go on with the run meanwhile. Undefined is to begin again. */
-export type ChooseCheckpoint = (newestFirst: readonly Checkpoint[]) => Promise<Checkpoint | undefined>;
+export type ChooseCheckpoint = (
+  newestFirst: readonly Checkpoint[],
+  record: RunRecord,
+) => Promise<Checkpoint | undefined>;
 
 /**
  * Opens a run folder for one writer: `run.json` (settings, versions, seeds, hashes of the data, commit, command, usage, how it ended), `metrics.jsonl` and
@@ -111,11 +112,8 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     await meter?.start(from?.usage);
     const met = await MetProblems.open(folder, { resumeAfter: from?.lastKept });
     await met.addRows(prompts);
-    if (from !== undefined) {
-      await dropCheckpointsAfter(folder, from.lastKept);
-      await cutJsonl(join(folder, samplesName), (value) => (checkSample(value)?.step ?? 0) > from.lastKept);
-      await cutJsonl(join(folder, alarmsName), (value) => (checkAlarm(value)?.step ?? 0) > from.lastKept);
-    }
+    if (from !== undefined)
+      await cutRun(folder, { lastKept: from.lastKept, measuresAgain: from.checkpoint !== undefined });
     const tracked = trackedRun(folder, record);
     const log = jsonlTracker();
     await log.start(from === undefined ? tracked : { ...tracked, resumed: { afterStep: from.lastKept } });
@@ -131,10 +129,14 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     const told: RunRecord = places.length === 0 ? record : { ...record, trackers: Object.fromEntries(places) };
     if (places.length > 0) await writeRecord(folder, told);
     const { checkpoint } = from ?? {};
+    const versions =
+      from === undefined ? [] : changedVersions({ versions: from.earlier.versions }, { versions: facts.versions });
+    const changes = [...(from?.changed.map(({ told: text }) => text) ?? []), ...versions];
     return new Run({
       folder,
       record: told,
       checkpoint,
+      changes,
       lock,
       log,
       trackers: guarded,
@@ -242,7 +244,7 @@ interface Resumption {
   /** Of the lines of steps; −1 where the run begins again. */
   readonly lastKept: number;
   readonly usage: readonly RunUsage[] | undefined;
-  readonly changed: readonly string[];
+  readonly changed: readonly ChangedSetting[];
 }
 
 /** Where a run goes on. Its lock is held, so nobody else moves it. */
@@ -261,7 +263,7 @@ async function resumptionOf(
   }
   const { checkpoints } = await readCheckpoints(folder);
   if (earlier.status === 'done' && changed.length === 0) throw nothingLeft(folder, checkpoints);
-  const checkpoint = typeof resume === 'function' ? await resume(checkpoints) : checkpoints[0];
+  const checkpoint = typeof resume === 'function' ? await resume(checkpoints, earlier) : checkpoints[0];
   const { step = 0, usage = [] } = checkpoint ?? {};
   return { earlier, checkpoint, afterStep: step, lastKept: checkpoint === undefined ? -1 : step, usage, changed };
 }
@@ -281,7 +283,12 @@ function resumed(
 ): RunRecord {
   const { endedAt: _ended, error: _error, ...rest } = earlier;
   const { command, repeatOf: _repeat, ...settings } = facts;
-  const entry = { at, afterStep, ...(changed.length === 0 ? {} : { changed: [...changed] }), command };
+  const entry = {
+    at,
+    afterStep,
+    ...(changed.length === 0 ? {} : { changed: changed.map(({ path }) => path) }),
+    command,
+  };
   // The command stays the one that began the run: that is what is to be repeated.
   return { ...rest, ...settings, status: 'running', resumed: [...(earlier.resumed ?? []), entry] };
 }

@@ -51,6 +51,7 @@ export interface RunParts {
   readonly folder: string;
   readonly record: RunRecord;
   readonly checkpoint: Checkpoint | undefined;
+  readonly changes: readonly string[];
   readonly lock: AsyncDisposable;
   /** The run can't do without it. */
   readonly log: Tracker;
@@ -97,6 +98,11 @@ export class Run implements AsyncDisposable {
   /** Where this process goes on; undefined for a new run, and for one that was stopped before its first checkpoint. */
   get checkpoint(): Checkpoint | undefined {
     return this.#parts.checkpoint;
+  }
+
+  /** Settings and versions that are others than when the run was resumed before or began: a line each, with old value and new; of texts only their length. */
+  get changes(): readonly string[] {
+    return this.#parts.changes;
   }
 
   /** @internal Tokens up to the last step; undefined where no ledger is asked. */

@@ -5,11 +5,11 @@ import type { WireName } from '@loopwright/wires';
 import { pino } from 'pino';
 import { type LogLevel, loadServer } from '../embedded.js';
 import { HubCache } from '../hub/hub-cache.js';
+import { listenForInterrupt } from '../interrupt.js';
 import { installedModels } from '../models.js';
 import { probeDevice } from '../probe/probe.js';
 import type { CommandContext } from './context.js';
 import { exitCodes } from './exit-codes.js';
-import { listenForInterrupt } from './interrupt.js';
 import { bytesText } from './text.js';
 
 export interface ServeOptions {

@@ -13,6 +13,7 @@ describe('the command line of a recipe', () => {
       steps: 40,
       seed: 1,
       folder: 'runs/sums',
+      place: { folder: 'runs/sums', connection: {}, resume: undefined, checkpointEvery: 10, allowChanges: false },
       own: {},
     });
   });
@@ -20,12 +21,17 @@ describe('the command line of a recipe', () => {
   it('takes model, server, steps, seed and folder, and options of the recipe alone', () => {
     const args = ['--model', 'org/name', '--url', 'http://host:8080', '--max-steps', '3', '--seed', '7', '--run', 'x'];
     const own = { 'train-file': 'rows to learn', other: 'not given' };
-    expect(readRecipeOptions({ ...defaults, own }, [...args, '--train-file', 'rows.jsonl'])).toEqual({
+    const resume = ['--resume', 'x', '--checkpoint-every', '5', '--allow-changes'];
+    expect(readRecipeOptions({ ...defaults, own }, [...args, ...resume, '--train-file', 'rows.jsonl'])).toEqual({
       baseModel: 'org/name',
       connection: { url: 'http://host:8080' },
       steps: 3,
       seed: 7,
       folder: 'x',
+      place: {
+        ...{ folder: 'x', connection: { url: 'http://host:8080' }, resume: 'x', checkpointEvery: 5 },
+        allowChanges: true,
+      },
       own: { 'train-file': 'rows.jsonl' },
     });
   });

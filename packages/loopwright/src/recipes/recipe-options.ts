@@ -6,6 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { wholeNumber } from '../cli/arguments.js';
 import { exitCodes } from '../cli/exit-codes.js';
 import type { RemoteOptions } from '../connect.js';
+import type { TrainingRunOptions } from '../training/training-run.js';
 
 /** What a recipe is by default. */
 export interface RecipeDefaults<Own extends string = never> {
@@ -33,12 +34,14 @@ export interface RecipeOptions<Own extends string = never> {
   readonly seed: number;
   /** Of the run: for `openRun` and `withRun`. */
   readonly folder: string;
+  /** For `withTrainingRun`: folder, server, checkpoints, and what `--resume` says. */
+  readonly place: Pick<TrainingRunOptions, 'folder' | 'connection' | 'resume' | 'checkpointEvery' | 'allowChanges'>;
   /** The recipe's own options, those that were given. */
   readonly own: { readonly [K in Own]?: string };
 }
 
 /**
- * Reads the command line of a recipe: `--model`, `--url`, `--max-steps`, `--seed`, `--run` and the recipe's own options. Ends the process with code 0
+ * Reads the command line of a recipe: `--model`, `--url`, `--max-steps`, `--seed`, `--run`, `--checkpoint-every`, `--resume`, `--allow-changes` and the recipe's own options. Ends the process with code 0
  * after `--help`, and with 2 where an option is unknown or wrong.
  *
  * @param args default: those of the process
@@ -69,6 +72,9 @@ export function readRecipeOptions<Own extends string>(
     .option('--max-steps <n>', 'end after so many training steps', wholeNumber(1, 1_000_000), steps)
     .option('--seed <n>', 'of problems, samples and adapter', wholeNumber(0, 2 ** 31 - 1), seed)
     .option('--run <folder>', 'settings, numbers and samples of the run; one that is there is kept', `runs/${name}`)
+    .option('--checkpoint-every <n>', 'save, to go on from, after so many steps', wholeNumber(1, 1_000_000), 10)
+    .option('--resume <run>', 'go on with the run in this folder, after its newest checkpoint')
+    .option('--allow-changes', 'resume although settings are others now')
     .allowExcessArguments(false)
     .showHelpAfterError('(see --help)')
     .exitOverride();
@@ -77,18 +83,34 @@ export function readRecipeOptions<Own extends string>(
   for (const each of names) command.option(`--${each} <value>`, own?.[each]);
   command.parse(args, { from: 'user' });
   // true: the options above, with their defaults
-  const values = command.opts() as { model: string; url?: string; maxSteps: number; seed: number; run: string };
+  const values = command.opts() as CommonValues;
   const given = names.flatMap((each) => {
     const value: unknown = command.getOptionValue(camelCase(each));
     return typeof value === 'string' ? [[each, value] as const] : [];
   });
   const directory = resolve(values.model);
+  const connection = values.url === undefined ? {} : { url: values.url };
   return {
     baseModel: existsSync(join(directory, 'config.json')) ? directory : values.model,
-    connection: values.url === undefined ? {} : { url: values.url },
+    connection,
     ...{ steps: values.maxSteps, seed: values.seed, folder: values.run },
+    place: {
+      ...{ folder: values.run, connection, resume: values.resume, checkpointEvery: values.checkpointEvery },
+      allowChanges: values.allowChanges === true,
+    },
     own: Object.fromEntries(given) as { readonly [K in Own]?: string }, // true: their own names
   };
+}
+
+interface CommonValues {
+  readonly model: string;
+  readonly url?: string;
+  readonly maxSteps: number;
+  readonly seed: number;
+  readonly run: string;
+  readonly checkpointEvery: number;
+  readonly resume?: string;
+  readonly allowChanges?: boolean;
 }
 
 /** As commander keeps `--held-out`. */

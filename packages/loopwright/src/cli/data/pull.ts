@@ -1,8 +1,8 @@
 /** `loopwright data pull`: a data set of the hub, fetched into the cache. */
 import { type DataPullEvent, pullFromHub } from '../../hub/pull-dataset.js';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { DownloadProgress } from '../models/download-progress.js';
 import { licenseText } from '../models/pull.js';
 import { bytesText } from '../text.js';

@@ -18,11 +18,11 @@ import { createTerminalView, type Run } from '@loopwright/loops/node';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { connect, type ServiceConnection } from '../../connect.js';
+import { listenForInterrupt } from '../../interrupt.js';
 import { openRun } from '../../runs.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { demoSettings } from './settings.js';
 
 export interface DemoOptions {

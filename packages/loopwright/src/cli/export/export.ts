@@ -12,8 +12,8 @@ import {
   writeModelDirectory,
 } from '@loopwright/engine';
 import { complaint, splitPinned } from '@loopwright/protocol';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { CommandContext } from '../context.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { StatusLine } from '../status-line.js';
 import { bytesText } from '../text.js';
 import type { ExportFormat } from './settings.js';

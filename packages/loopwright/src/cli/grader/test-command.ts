@@ -2,11 +2,11 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import { type BadKind, escapeText, type GateOutcome, type GateResult, testGrader } from '@loopwright/loops';
 import { gateFileName, writeGate } from '@loopwright/loops/node';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { showFindings } from '../findings-text.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { formatTable } from '../text.js';

@@ -1,9 +1,9 @@
 /** `loopwright models pull`: a model of the hub, fetched into the cache. */
 import type { License } from '../../hub/hub-client.js';
 import { type PullEvent, pullModel } from '../../hub/pull-model.js';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { bytesText } from '../text.js';
 import { DownloadProgress } from './download-progress.js';
 

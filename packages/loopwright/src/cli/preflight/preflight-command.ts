@@ -10,11 +10,11 @@ import {
 } from '@loopwright/loops';
 import { openPreflightFiles } from '@loopwright/loops/node';
 import { connect } from '../../connect.js';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { showFindings } from '../findings-text.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { percentText } from '../text.js';

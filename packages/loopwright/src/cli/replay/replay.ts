@@ -4,10 +4,10 @@ import type { Device } from '@loopwright/engine';
 import type { ReplayEvent, ReplayReport } from '@loopwright/server';
 import { loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
+import { listenForInterrupt } from '../../interrupt.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { StatusLine } from '../status-line.js';
 import { fieldText, findingText, type Sides, sizeText } from './finding-text.js';
 

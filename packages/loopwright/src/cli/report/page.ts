@@ -1,7 +1,8 @@
 /** The page of a report: one file that loads nothing and runs nothing. */
 import { alarmText } from '@loopwright/loops';
 import type { StoredRun } from '@loopwright/loops/node';
-import { durationOf, durationText, lastStep, shellText } from '../runs/text.js';
+import { shellText } from '../../shell-text.js';
+import { durationOf, durationText, lastStep } from '../runs/text.js';
 import { chart, type Point } from './chart.js';
 import { html } from './html.js';
 import { type ShownSamples, samplesSection } from './samples-section.js';

@@ -13,8 +13,9 @@ import {
   sourceOf,
 } from '@loopwright/loops/node';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { shellText } from '../../shell-text.js';
 import type { CommandContext } from '../context.js';
-import { folderText, shellText } from './text.js';
+import { folderText } from './text.js';
 
 export interface RepeatOptions {
   readonly yes?: boolean;

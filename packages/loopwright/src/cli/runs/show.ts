@@ -1,11 +1,12 @@
 /** `loopwright runs show`: all that is known of a run. */
 import { alarmText, escapeText } from '@loopwright/loops';
 import { type RunRecord, readRun, readSignOffs, type SignOff, type StoredRun, seriesOf } from '@loopwright/loops/node';
+import { shellText } from '../../shell-text.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { signOffText } from '../samples/sign-off-text.js';
 import { formatTable, timeText } from '../text.js';
-import { durationOf, durationText, folderText, lastStep, numberText, shellText } from './text.js';
+import { durationOf, durationText, folderText, lastStep, numberText } from './text.js';
 
 export async function showCommand(folder: string, { console }: CommandContext): Promise<void> {
   const run = await readRun(folder);

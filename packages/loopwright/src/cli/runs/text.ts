@@ -44,8 +44,3 @@ export function headline({ steps }: StoredRun): string {
 export function lastStep({ steps }: StoredRun): number {
   return steps.at(-1)?.step ?? 0;
 }
-
-/** The words of a command as a shell reads them again. */
-export function shellText(words: readonly string[]): string {
-  return words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
-}

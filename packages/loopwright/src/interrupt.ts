@@ -1,6 +1,6 @@
 /** Ctrl-C: the first asks for a clean end, the second ends at once. */
 import { LoopwrightError } from '@loopwright/protocol';
-import { exitCodes } from './exit-codes.js';
+import { exitCodes } from './cli/exit-codes.js';
 
 export interface Interrupt extends Disposable {
   /** Aborted by the first Ctrl-C or SIGTERM. */

@@ -2,7 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const entry = fileURLToPath(new URL('../../packages/loopwright/dist/cli/main.js', import.meta.url));
+/** Of the compiled command. */
+export const commandEntry = fileURLToPath(new URL('../../packages/loopwright/dist/cli/main.js', import.meta.url));
 
 export interface CommandOptions {
   readonly home: string;
@@ -33,7 +34,7 @@ export function startCommand(
   args: readonly string[],
   { home, cwd, env = {}, under = [] }: CommandOptions,
 ): RunningCommand {
-  const [file, ...rest] = [...under, process.execPath, entry, ...args] as [string, ...string[]]; // true: it has two at least
+  const [file, ...rest] = [...under, process.execPath, commandEntry, ...args] as [string, ...string[]]; // true: it has two at least
   const child = spawn(file, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home, ...env },

@@ -10,7 +10,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startCommand } from '../../support/command.js';
+import { commandEntry, startCommand } from '../../support/command.js';
 import { pythonWith, runScript } from '../python.js';
 import { type Decision, verdictOf } from '../verdict.js';
 import { makeModel } from './make-model.js';
@@ -45,7 +45,8 @@ try {
   for (const fault of faults) console.log(`unexplained: ${fault}`);
   console.log(`${ok} passed, ${faults.length} failed (${explained.length} explained)`);
   const recipes = isFull ? verdictOf(await run('cookbook_smoke.py', [...to, '--tokenizer', directory]), {}).faults : [];
-  process.exitCode = faults.length + recipes.length === 0 ? 0 : 1;
+  const deaths = verdictOf(await runRestart(), {}).faults;
+  process.exitCode = faults.length + recipes.length + deaths.length === 0 ? 0 : 1;
 } finally {
   server.interrupt();
   await server.end;
@@ -54,6 +55,13 @@ try {
 
 async function readDecisions(): Promise<Record<string, Decision>> {
   return JSON.parse(await readFile(join(here, 'decided.json'), 'utf8')) as Record<string, Decision>; // true: the file beside this one
+}
+
+/** With a server that the script starts, kills and starts again. */
+async function runRestart(): Promise<string> {
+  const kept = ['--data', join(home, 'mortal'), '--model', `${model}=${directory}`];
+  const command = [process.execPath, commandEntry, 'serve', '--port', 'PORT', '--api-key', key, ...kept];
+  return run('restart.py', ['--api-key', key, '--base-model', model, '--', ...command]);
 }
 
 /** Returns what a client wrote. */

@@ -37,6 +37,15 @@ export interface BaseModelParts {
   readonly tensors: TensorFactory;
 }
 
+/** Every set of target modules has programs of its own, of about 110 MB each in a model of 135M: those of sets that nobody trains any more go. */
+const keptPrograms = 8;
+
+interface ProgramSlot {
+  readonly program: Promise<TrainingProgram>;
+  /** Passes that run it. */
+  users: number;
+}
+
 export class BaseModel implements AsyncDisposable {
   readonly card: ModelCard;
   readonly config: ModelConfig;
@@ -46,7 +55,8 @@ export class BaseModel implements AsyncDisposable {
   readonly threads: number;
   readonly device: Device;
   readonly tensors: TensorFactory;
-  readonly #programs = new Map<string, Promise<TrainingProgram>>();
+  /** Lately used ones last. */
+  readonly #programs = new Map<string, ProgramSlot>();
   readonly #weightTensors = new Map<string, Tensor>();
 
   constructor({ card, config, weights, file, threads, device = 'cpu', tensors }: BaseModelParts) {
@@ -60,18 +70,39 @@ export class BaseModel implements AsyncDisposable {
     this.tensors = tensors;
   }
 
-  /** The training program for these arrays, compiled at its first use. */
-  program(kind: TrainingProgramKind): Promise<TrainingProgram> {
+  /** Does work with the training program for these arrays, which is compiled at its first use and kept while it is among those used lately. */
+  async withProgram<T>(kind: TrainingProgramKind, work: (program: TrainingProgram) => Promise<T>): Promise<T> {
     const { trained, backward, packWeights, form } = kind;
     const arrays = trained.type === 'lora' ? [...trained.targetModules].sort().join(',') : trained.type;
     const key = `${arrays} ${backward} ${packWeights} ${form.blocks} ${form.attention} ${form.layers}`;
-    let found = this.#programs.get(key);
-    if (found === undefined) {
-      found = this.#compile(kind);
-      this.#programs.set(key, found);
-      found.catch(() => this.#programs.delete(key));
+    const slot = this.#programs.get(key) ?? { program: this.#compile(kind), users: 0 };
+    this.#programs.delete(key);
+    this.#programs.set(key, slot);
+    slot.users++;
+    try {
+      const program = await slot.program.catch((error: unknown) => {
+        if (this.#programs.get(key) === slot) this.#programs.delete(key);
+        throw error;
+      });
+      return await work(program);
+    } finally {
+      slot.users--;
+      await this.#letGo();
     }
-    return found;
+  }
+
+  /** Programs that are compiled now, for tests. */
+  get programCount(): number {
+    return this.#programs.size;
+  }
+
+  async #letGo(): Promise<void> {
+    for (const [key, { program, users }] of this.#programs) {
+      if (this.#programs.size <= keptPrograms) return;
+      if (users > 0) continue;
+      this.#programs.delete(key);
+      await dispose(program);
+    }
   }
 
   async #compile(kind: TrainingProgramKind): Promise<TrainingProgram> {
@@ -92,11 +123,17 @@ export class BaseModel implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const program of this.#programs.values())
-      await program.then(
-        ({ compiled }) => compiled[Symbol.asyncDispose](),
-        () => undefined,
-      );
+    const programs = [...this.#programs.values()];
     this.#programs.clear();
+    for (const { program } of programs) await dispose(program);
   }
+}
+
+/** One that failed to compile has nothing to end. */
+async function dispose(program: Promise<TrainingProgram>): Promise<void> {
+  const compiled = await program.then(
+    ({ compiled }) => compiled,
+    () => undefined,
+  );
+  await compiled?.[Symbol.asyncDispose]();
 }

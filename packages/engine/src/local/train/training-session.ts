@@ -170,13 +170,9 @@ export class TrainingSession {
     for (const batch of batches) {
       // Only what keeps everything is worth packed weights, of which each program would have its own.
       const packWeights = backward && this.plan.packWeights === true && keepsAll(batch.form);
-      const program = await this.#base.program({
-        trained: trainedBy(this.spec),
-        backward,
-        packWeights,
-        form: batch.form,
-      });
-      await this.#runBatch({ program, data, loss, batch, outputs, gradient: backward ? gradient : undefined });
+      const kind = { trained: trainedBy(this.spec), backward, packWeights, form: batch.form };
+      const into = { data, loss, batch, outputs, gradient: backward ? gradient : undefined };
+      await this.#base.withProgram(kind, (program) => this.#runBatch({ program, ...into }));
       done += batch.rows.length * batch.length;
       yield done / work;
     }

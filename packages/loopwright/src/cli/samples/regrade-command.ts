@@ -9,9 +9,9 @@ import {
   regradeSamples,
 } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
+import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
-import { listenForInterrupt } from '../interrupt.js';
 import { folderText, numberText } from '../runs/text.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';

@@ -99,3 +99,18 @@ test('a sign-off is kept with what was seen, and told by show and report', async
   expect(page).toContain('&lt;b&gt;\\x1b[31ma at 4');
   expect(page).not.toMatch(/<b>\\x1b|<i>/);
 });
+
+const guide = new URL('../docs/guides/samples.md', import.meta.url);
+
+test('every command of the guide is one that the command line takes', async () => {
+  const text = await readFile(guide, 'utf8');
+  const commands = [...text.matchAll(/^npx loopwright (samples [^#\n]*)/gm)].map(([, line = '']) =>
+    [...line.trim().matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? ''),
+  );
+  expect(commands).toHaveLength(5);
+  for (const args of commands) {
+    const own = args.map((arg) => (arg === 'runs/math' ? 'runs/toy' : arg === './my-task' ? 'task.mjs' : arg));
+    const { code, stderr } = await loopwright(...own.map((arg) => (arg === '40' ? '4' : arg)));
+    expect([args.join(' '), code, stderr]).toEqual([args.join(' '), 0, '']);
+  }
+});

@@ -43,6 +43,7 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
   const { sampler } = await runGrpo({
     ...{ training, tokenizer, environment, problems: train, graderGate, checkpoints, signal },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, maxTokens, learningRate },
+    onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);
       view.onStep(step);

@@ -223,6 +223,7 @@ export type { EvaluateOptions, Evaluation } from './training/evaluate.js';
 export { evaluate, validationMetrics } from './training/evaluate.js';
 export type { EpisodeEvaluation, EvaluateEpisodesOptions } from './training/evaluate-episodes.js';
 export { evaluateEpisodes } from './training/evaluate-episodes.js';
+export type { FixedSamples, FixedSamplesOptions } from './training/fixed-samples.js';
 export { runGrpo } from './training/grpo.js';
 export type { Metrics } from './training/grpo-metrics.js';
 export type {

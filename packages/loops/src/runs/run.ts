@@ -42,7 +42,13 @@ export interface LoopValidation {
 
 /** What was found of problems that aren't trained on, be it by answers or by episodes. */
 export type JudgedProblems = Pick<
-  Evaluation<never, { readonly problem: SampledRollouts['problem'] } & SampledRollouts['rollouts'][number]>,
+  Evaluation<
+    never,
+    {
+      readonly problem: SampledRollouts['problem'];
+      readonly prompt?: readonly number[];
+    } & SampledRollouts['rollouts'][number]
+  >,
   'answers'
 >;
 
@@ -125,9 +131,13 @@ export class Run implements AsyncDisposable {
   /** For the loops: keeps the metrics and answers of a measurement. Bound, so it can be handed on. @throws write errors */
   readonly onValidation = async ({ step, metrics, evaluation }: LoopValidation): Promise<void> => {
     const { answers = [] } = evaluation ?? {};
-    const groups = answers.map((answer) => ({ problem: answer.problem, rollouts: [answer] }));
-    await this.samples(step, groups, 'validation');
+    await this.samples(step, answers.map(groupOf), 'validation');
     await this.step(step, metrics, 'validation');
+  };
+
+  /** For the loops: keeps answers to the same problems at the start, in the middle and at the end. Bound, so it can be handed on. @throws write errors */
+  readonly onFixedSamples = async ({ step, answers }: JudgedProblems & { readonly step: number }): Promise<void> => {
+    await this.samples(step, answers.map(groupOf), 'fixed');
   };
 
   /**
@@ -293,6 +303,12 @@ export class Run implements AsyncDisposable {
       throw complaint({ field: 'step', expected: 'a whole number from 0', got: String(step) });
     }
   }
+}
+
+/** One answer as a group of its own. */
+function groupOf(answer: JudgedProblems['answers'][number]): SampledRollouts {
+  const { problem, prompt } = answer;
+  return { problem, rollouts: [answer], ...(prompt === undefined ? {} : { prompt }) };
 }
 
 function errorOf(error: unknown): NonNullable<RunRecord['error']> {

@@ -1,12 +1,12 @@
 /** GRPO's task where a problem has one answer. */
 import type { Tokenizer } from '@loopwright/text';
 import type { Environment, Problem } from '../environments/environment.js';
-import { evaluate } from './evaluate.js';
+import { type Evaluation, evaluate } from './evaluate.js';
 import { scoreGroups, teaches, trainingData, withPenalties } from './grpo-data.js';
 import { gradingWarning, rolloutMetrics } from './grpo-metrics.js';
 import type { Resolved } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
-import { checkGrading, gradeGroups, type Rollout, type RolloutGroup, sampleGroups } from './rollouts.js';
+import { checkGrading, gradeGroups, type RolloutGroup, sampleGroups } from './rollouts.js';
 
 export interface AnswerTaskOptions<P extends Problem> {
   readonly environment: Environment<P>;
@@ -18,7 +18,7 @@ export function answerTask<P extends Problem>({
   environment,
   tokenizer,
   run,
-}: AnswerTaskOptions<P>): GrpoTask<P, RolloutGroup<P>, { readonly problem: P } & Rollout> {
+}: AnswerTaskOptions<P>): GrpoTask<P, RolloutGroup<P>, Evaluation<P>['answers'][number]> {
   const { samplesPerGroup: numSamples, maxTokens, temperature, maxGraderErrorShare, onGraderError } = run;
   return {
     draw: (random) => environment.draw(random),

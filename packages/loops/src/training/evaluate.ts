@@ -22,7 +22,7 @@ export interface EvaluateOptions<P extends Problem> {
 }
 
 /** @typeParam A what is known of each answer: the judged answer, or the episode */
-export interface Evaluation<P, A = { readonly problem: P } & Rollout> {
+export interface Evaluation<P, A = { readonly problem: P; readonly prompt?: readonly number[] } & Rollout> {
   /** correct / n; NaN when nothing could be graded. */
   readonly accuracy: number;
   readonly correct: number;
@@ -62,7 +62,9 @@ export async function evaluate<P extends Problem>(
     const sampled = await sampleGroups({ sampler, environment, tokenizer, problems, scope, ...greedy });
     const groups = await gradeGroups({ groups: sampled, environment, tokenizer, scope });
     checkGrading(groups, maxGraderErrorShare);
-    const answers = groups.flatMap(({ problem, rollouts }) => rollouts.map((rollout) => ({ problem, ...rollout })));
+    const answers = groups.flatMap(({ problem, prompt, rollouts }) =>
+      rollouts.map((rollout) => ({ problem, prompt, ...rollout })),
+    );
     return evaluationOf(answers, {
       correctReward,
       isUnjudged: ({ grade }) => isFailure(grade),

@@ -16,6 +16,7 @@ import type { Sampler, Scorer, Trainer } from './clients.js';
 import type { Credit } from './episode-credit.js';
 import type { Evaluation } from './evaluate.js';
 import type { EpisodeEvaluation } from './evaluate-episodes.js';
+import type { FixedSamples, FixedSamplesOptions } from './fixed-samples.js';
 import type { Metrics } from './grpo-metrics.js';
 import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
@@ -103,6 +104,8 @@ interface OverProblems<P> {
   readonly problems?: readonly P[];
   /** Measure on problems that are never trained on, while it trains; each measurement is awaited. */
   readonly validation?: ValidationOptions<P>;
+  /** Which problems `onFixedSamples` is told of. */
+  readonly fixedSamples?: FixedSamplesOptions<P>;
 }
 
 /** For problems of one answer. */
@@ -112,6 +115,8 @@ export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions, OverP
   readonly onStep?: (step: GrpoStep<P>) => void | Promise<void>;
   /** Called after each measurement, and awaited. */
   readonly onValidation?: (validation: ValidationStep<Evaluation<P>>) => void | Promise<void>;
+  /** Where given, the same problems are answered before the first step, in the middle and after the last; called then, and awaited. */
+  readonly onFixedSamples?: (samples: FixedSamples<Evaluation<P>['answers'][number]>) => void | Promise<void>;
 }
 
 /**
@@ -130,6 +135,8 @@ export interface EpisodeGrpoOptions<P extends EpisodeProblem>
   readonly onStep?: (step: EpisodeGrpoStep<P>) => void | Promise<void>;
   /** Called after each measurement, and awaited. */
   readonly onValidation?: (validation: ValidationStep<EpisodeEvaluation<P>>) => void | Promise<void>;
+  /** As for problems of one answer. */
+  readonly onFixedSamples?: (samples: FixedSamples<EpisodeEvaluation<P>['answers'][number]>) => void | Promise<void>;
 }
 
 /** What becomes of groups whose policy is too old. */

@@ -17,6 +17,7 @@ import { EngineClock } from './engine-clock.js';
 import { checkCredit } from './episode-credit.js';
 import { episodeTask } from './episode-task.js';
 import { type Evaluation, validationMetrics } from './evaluate.js';
+import { chooseFixed, type FixedSamples, type FixedSamplesOptions, isFixedStep } from './fixed-samples.js';
 import { type CollectOptions, collectGroups } from './grpo-collect.js';
 import { GrpoGuard } from './grpo-guard.js';
 import { finite, type Metrics, trainingMetrics } from './grpo-metrics.js';
@@ -89,6 +90,8 @@ interface LoopOptions<P, G, A> extends Pick<CommonGrpoOptions, 'training' | 'tok
   readonly onStep?: (step: StepOf<G>) => void | Promise<void>;
   readonly validation?: ValidationOptions<P>;
   readonly onValidation?: (validation: ValidationStep<Evaluation<P, A>>) => void | Promise<void>;
+  readonly fixedSamples?: FixedSamplesOptions<P>;
+  readonly onFixedSamples?: (samples: FixedSamples<A>) => void | Promise<void>;
 }
 
 function loop<P, G extends SampledRollouts, A>(
@@ -110,7 +113,16 @@ interface StepsOptions<P, G, A> {
 }
 
 async function steps<P, G extends SampledRollouts, A>(
-  { training, problems, tokenizer, validation, onStep, onValidation }: LoopOptions<P, G, A>,
+  {
+    training,
+    problems,
+    tokenizer,
+    validation,
+    fixedSamples = {},
+    onStep,
+    onValidation,
+    onFixedSamples,
+  }: LoopOptions<P, G, A>,
   { run, taskOf, progress, scope }: StepsOptions<P, G, A>,
 ): Promise<GrpoResult> {
   const { seed, groupsPerStep, now, onNotice } = run;
@@ -153,7 +165,17 @@ async function steps<P, G extends SampledRollouts, A>(
       },
     });
 
-  await validator?.after(progress.step);
+  const fallback = validation?.problems ?? problems;
+  const fixed = onFixedSamples && chooseFixed(fixedSamples, { seed, fallback, draw: task.draw });
+  const look = async (step: number): Promise<void> => {
+    await validator?.after(step);
+    if (fixed === undefined || !isFixedStep(step, run.steps)) return;
+    const work = (signal: AbortSignal) => task.evaluate({ problems: fixed, sampler: policy.sampler, signal });
+    const [{ answers }] = await scope.all([work]);
+    await onFixedSamples?.({ type: 'fixed-samples', step, totalSteps: run.steps, answers });
+  };
+
+  await look(progress.step);
   for (let step = progress.step + 1; step <= run.steps; step++) {
     scope.check();
     engine.restart();
@@ -191,7 +213,7 @@ async function steps<P, G extends SampledRollouts, A>(
       await onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
       await guard.act(alarms);
       await end(step);
-      await validator?.after(step);
+      await look(step);
       continue;
     }
 
@@ -231,7 +253,7 @@ async function steps<P, G extends SampledRollouts, A>(
     await onStep?.({ type: 'step-end', ...facts, alarms, metrics });
     await guard.act(alarms);
     await end(step);
-    await validator?.after(step);
+    await look(step);
   }
   return {
     ...{ sampler: policy.sampler, metrics: allMetrics, skippedSteps, validations: validator?.done ?? [] },

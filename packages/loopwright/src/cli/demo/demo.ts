@@ -146,6 +146,7 @@ async function learn({
     ...{ training, environment, tokenizer, steps, seed, signal },
     ...{ groupsPerStep, samplesPerGroup, maxTokens, learningRate },
     reference: { scorer: reference, everySteps: klEverySteps },
+    onFixedSamples: record.onFixedSamples,
     onStep: async (step) => {
       await record.onStep(step);
       console.event({ type: step.type, step: step.step, totalSteps: step.totalSteps, metrics: step.metrics });

@@ -3,6 +3,20 @@ import { homedir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import type { HubSettings } from './hub/hub-settings.js';
 
+/** Of an MLflow server. */
+export interface MlflowSettings {
+  /** MLFLOW_TRACKING_URI */
+  readonly uri: string | undefined;
+  /** MLFLOW_EXPERIMENT_NAME */
+  readonly experiment: string | undefined;
+  /** MLFLOW_TRACKING_TOKEN */
+  readonly token: string | undefined;
+  /** MLFLOW_TRACKING_USERNAME */
+  readonly username: string | undefined;
+  /** MLFLOW_TRACKING_PASSWORD */
+  readonly password: string | undefined;
+}
+
 /** What the environment says. */
 export interface Settings {
   /** LOOPWRIGHT_URL: a server to use instead of an embedded one. */
@@ -17,6 +31,8 @@ export interface Settings {
   readonly modelFolders: readonly string[];
   /** The model hub, by the variables that its other tools read. */
   readonly hub: HubSettings;
+  /** An MLflow server, by the variables that its own client reads. */
+  readonly mlflow: MlflowSettings;
   /** LOOPWRIGHT_REPEAT_OF: the run that this program repeats; set by `loopwright runs repeat`. */
   readonly repeatOf: string | undefined;
   /** LOOPWRIGHT_DEBUG: print stacks of errors. */
@@ -40,6 +56,13 @@ export function readSettings(environment: Readonly<Record<string, string | undef
     device: read('LOOPWRIGHT_DEVICE'),
     modelFolders: (folders ?? [join(home, 'models')]).map((folder) => resolve(folder)),
     hub: readHubSettings(read),
+    mlflow: {
+      uri: read('MLFLOW_TRACKING_URI'),
+      experiment: read('MLFLOW_EXPERIMENT_NAME'),
+      token: read('MLFLOW_TRACKING_TOKEN'),
+      username: read('MLFLOW_TRACKING_USERNAME'),
+      password: read('MLFLOW_TRACKING_PASSWORD'),
+    },
     repeatOf: read('LOOPWRIGHT_REPEAT_OF'),
     debug: read('LOOPWRIGHT_DEBUG') !== undefined && read('LOOPWRIGHT_DEBUG') !== '0',
   };

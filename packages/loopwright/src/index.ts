@@ -71,6 +71,7 @@ export type {
   EpisodeContext,
   EpisodeDatumsOptions,
   EpisodeEnvironment,
+  EpisodeEvaluation,
   EpisodeGroup,
   EpisodeGrpoOptions,
   EpisodeGrpoStep,
@@ -78,6 +79,7 @@ export type {
   EpisodeRollout,
   EpisodeSequence,
   EpisodeStatus,
+  EvaluateEpisodesOptions,
   EvaluateOptions,
   Evaluation,
   ExactMatchOptions,
@@ -218,6 +220,10 @@ export type {
   TurnAdvantagesOptions,
   UnitTests,
   UnitTestsOptions,
+  Validation,
+  ValidationOptions,
+  ValidationSchedule,
+  ValidationStep,
   WeightedDatum,
   WithReference,
   WrongCase,
@@ -246,6 +252,7 @@ export {
   episodeDatums,
   escapeText,
   evaluate,
+  evaluateEpisodes,
   exactMatch,
   expectedDeadShare,
   explain,
@@ -305,6 +312,7 @@ export {
   turnAdvantages,
   unitTests,
   Variable,
+  validationMetrics,
   valueAndGrad,
   wilsonInterval,
   withReference,
@@ -320,10 +328,14 @@ export type {
   GateFile,
   GateOverride,
   GraderVersion,
+  JudgedProblems,
   KeptSamples,
   LoopStep,
+  LoopValidation,
   MetricDifference,
   MetricsLog,
+  MlflowOptions,
+  MlflowServer,
   OpenDatasetOptions,
   OpenRunOptions,
   PriceTable,
@@ -349,6 +361,7 @@ export type {
   SqlValue,
   StateSaver,
   StoredRun,
+  TensorBoardOptions,
   TerminalView,
   TerminalViewOptions,
   TrackedEnd,
@@ -382,6 +395,7 @@ export {
   runCheckpoints,
   SqlDatabases,
   sqlResult,
+  tensorBoardTracker,
   writeGate,
 } from '@loopwright/loops/node';
 export type {
@@ -418,5 +432,6 @@ export type { DataPullEvent, PullDatasetOptions, PulledDataset } from './hub/pul
 export type { RecipeDefaults, RecipeOptions } from './recipes/recipe-options.js';
 export { recipeOptions } from './recipes/recipe-options.js';
 export { openRun, withRun } from './runs.js';
+export { mlflowTracker } from './trackers.js';
 export type { TrainingRun, TrainingRunOptions } from './training/training-run.js';
 export { withTrainingRun } from './training/training-run.js';

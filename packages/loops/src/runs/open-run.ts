@@ -22,6 +22,7 @@ import { collectVersions, ownCommand, sourceOf } from './run-facts.js';
 import { lockRun } from './run-lock.js';
 import { type RunRecord, type RunUsage, readRecord, writeRecord } from './run-record.js';
 import { type AskUsage, UsageMeter } from './run-usage.js';
+import { RunWarnings } from './run-warnings.js';
 import { asWriteError, systemCode } from './write-error.js';
 
 export interface OpenRunOptions {
@@ -58,6 +59,8 @@ export interface OpenRunOptions {
   readonly prices?: PriceTable;
   /** Besides the folder's own files. */
   readonly trackers?: readonly Tracker[];
+  /** Told at once of what goes wrong without stopping the run, such as a tracker that can't be reached; default: `console.warn`. Also in `run.warnings`. */
+  readonly onWarning?: (message: string) => void;
   /** Packages whose versions are kept, besides Loopwright's own. */
   readonly packages?: readonly string[];
   /** A module's URL from which they are resolved; default this package's. */
@@ -89,6 +92,7 @@ export type ChooseCheckpoint = (
  */
 export async function openRun(options: OpenRunOptions): Promise<Run> {
   const { resume = false, resumeAfter, now = Date.now, usage, prices, trackers = [], tokenizer } = options;
+  const { onWarning = (message) => console.warn(message) } = options;
   const keep = { groupsPerStep: Number.MAX_SAFE_INTEGER, everySteps: 1, ...options.samples };
   wholeNumber('samples.groupsPerStep', keep.groupsPerStep, 0);
   wholeNumber('samples.everySteps', keep.everySteps, 1);
@@ -114,15 +118,17 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
     await met.addRows(prompts);
     if (from !== undefined)
       await cutRun(folder, { lastKept: from.lastKept, measuresAgain: from.checkpoint !== undefined });
-    const tracked = trackedRun(folder, record);
+    const warnings = new RunWarnings(onWarning);
+    const tracked = { ...trackedRun(folder, record), warn: warnings.add };
     const log = jsonlTracker();
-    await log.start(from === undefined ? tracked : { ...tracked, resumed: { afterStep: from.lastKept } });
+    const resumption = from && { afterStep: from.lastKept, atMs: Date.parse(startedAt) };
+    await log.start(resumption === undefined ? tracked : { ...tracked, resumed: resumption });
     const guarded = trackers.map((tracker) => new GuardedTracker(tracker));
     await Promise.all(
       guarded.map((tracker) => {
         const reference = from?.earlier.trackers?.[tracker.name]?.reference;
-        const place = { afterStep: from?.afterStep ?? 0, ...(reference === undefined ? {} : { reference }) };
-        return tracker.start(from === undefined ? tracked : { ...tracked, resumed: place });
+        const place = resumption && { ...resumption, ...(reference === undefined ? {} : { reference }) };
+        return tracker.start(place === undefined ? tracked : { ...tracked, resumed: place });
       }),
     );
     const places = guarded.map(({ name, place }) => [name, { ...place, sent: 0, lost: 0 }] as const);
@@ -140,6 +146,7 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
       lock,
       log,
       trackers: guarded,
+      warnings,
       meter,
       met,
       keep,
@@ -293,7 +300,7 @@ function resumed(
   return { ...rest, ...settings, status: 'running', resumed: [...(earlier.resumed ?? []), entry] };
 }
 
-function trackedRun(folder: string, record: RunRecord): TrackedRun {
+function trackedRun(folder: string, record: RunRecord): Omit<TrackedRun, 'warn'> {
   const { id, name, config, seeds, data, versions, source } = record;
   const tags = {
     'loopwright.run': id,

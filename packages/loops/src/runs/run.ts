@@ -15,6 +15,7 @@ import { alarmsName } from './run-alarms.js';
 import { type RunRecord, type RunUsage, writeRecord } from './run-record.js';
 import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
 import { type UsageMeter, usageMetrics } from './run-usage.js';
+import type { RunWarnings } from './run-warnings.js';
 
 /** Which samples are kept. */
 export interface KeptSamples {
@@ -62,6 +63,7 @@ export interface RunParts {
   /** The run can't do without it. */
   readonly log: Tracker;
   readonly trackers: readonly GuardedTracker[];
+  readonly warnings: RunWarnings;
   readonly meter: UsageMeter | undefined;
   readonly met: MetProblems;
   readonly keep: KeptSamples;
@@ -75,7 +77,6 @@ export const samplesName = 'samples.jsonl';
 export class Run implements AsyncDisposable {
   readonly folder: string;
   readonly #parts: RunParts;
-  readonly #warnings: string[] = [];
   #record: RunRecord;
   #samples: JsonlFile | undefined;
   #alarms: JsonlFile | undefined;
@@ -118,7 +119,7 @@ export class Run implements AsyncDisposable {
 
   /** What went wrong without stopping the run, such as a ledger that could not be asked: one line each, without content. */
   get warnings(): readonly string[] {
-    return this.#warnings;
+    return this.#parts.warnings.messages;
   }
 
   /** For the loops: keeps the metrics, samples and alarms of a step. Bound, so it can be handed on. @throws write errors */
@@ -236,8 +237,8 @@ export class Run implements AsyncDisposable {
         trackers.map(async (tracker) => [tracker.name, { ...tracker.place, ...(await tracker.finish(end)) }] as const),
       );
       for (const [name, { lost, problem }] of reports) {
-        if (lost > 0 || problem !== undefined)
-          this.#warn(`${name}: ${lost} steps were not sent (${problem ?? 'no reason given'})`);
+        if (lost > 0) this.#warn(`${name}: ${lost} steps were not sent (${problem ?? 'no reason given'})`);
+        else if (problem !== undefined) this.#warn(`${name}: ${problem}`);
       }
       const { usage, ...rest } = used ?? {};
       this.#record = {
@@ -294,7 +295,7 @@ export class Run implements AsyncDisposable {
   }
 
   #warn(text: string): void {
-    if (!this.#warnings.includes(text)) this.#warnings.push(text);
+    this.#parts.warnings.add(text);
   }
 
   #check(step: number): void {

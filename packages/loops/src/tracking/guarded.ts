@@ -26,6 +26,10 @@ export class GuardedTracker {
       this.#place = await this.#tracker.start(run);
       this.#isStarted = true;
     });
+    if (!this.#isStarted)
+      run.warn(
+        `${this.name}: could not be started (${this.#problem ?? 'no reason given'}); the run goes on without it`,
+      );
   }
 
   async step(step: TrackedStep): Promise<void> {
@@ -41,7 +45,8 @@ export class GuardedTracker {
       });
     }
     const problem = this.#problem ?? report.problem;
-    return { sent: report.sent, lost: report.lost + this.#lost, ...(problem === undefined ? {} : { problem }) };
+    const { problem: _, ...rest } = report;
+    return { ...rest, lost: report.lost + this.#lost, ...(problem === undefined ? {} : { problem }) };
   }
 
   async #guard(work: () => unknown): Promise<boolean> {

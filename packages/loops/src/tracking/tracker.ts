@@ -13,8 +13,10 @@ export interface TrackedRun {
   readonly startedAtMs: number;
   /** The run folder. */
   readonly folder: string;
-  /** Where the run goes on: the step after which it does, and what the tracker called it before, if it did. */
-  readonly resumed?: { readonly afterStep: number; readonly reference?: string };
+  /** Tells people at once of what goes wrong without stopping the run: a line, without content and secrets. */
+  readonly warn: (message: string) => void;
+  /** Where the run goes on: the step after which it does (−1: nothing of it counts), when that was, and what the tracker called it before, if it did. */
+  readonly resumed?: { readonly afterStep: number; readonly atMs: number; readonly reference?: string };
 }
 
 export interface TrackedStep {
@@ -32,22 +34,22 @@ export interface TrackedEnd {
   readonly endedAtMs: number;
 }
 
-/** What became of what a tracker was told. */
-export interface TrackerReport {
-  /** Steps that are where they belong. */
-  readonly sent: number;
-  /** Steps that could not be sent. */
-  readonly lost: number;
-  /** Why, in one line, the first time. */
-  readonly problem?: string;
-}
-
 /** What a tracker calls a run. */
 export interface TrackerPlace {
   /** To go on by, where the run is resumed. */
   readonly reference?: string;
   /** For people: a URL, or a path. */
   readonly link?: string;
+}
+
+/** What became of what a tracker was told; and its place, should it not have been known at the start. */
+export interface TrackerReport extends TrackerPlace {
+  /** Steps that are where they belong. */
+  readonly sent: number;
+  /** Steps that could not be sent. */
+  readonly lost: number;
+  /** Why, in one line, the first time. */
+  readonly problem?: string;
 }
 
 /**

@@ -238,6 +238,17 @@ function buildProgram(context: CommandContext): Command {
       (await import('./preflight/preflight-command.js')).preflightCommand(task, options, context),
     );
 
+  withJson(program.command('smoke'))
+    .description(
+      'try every part of a run once, quickly, on the bundled model: grader, data, sampling, steps, checkpoint, tracking',
+    )
+    .argument(taskArgument.flags, taskArgument.help)
+    .option('--prompts <n>', 'prompts that are sampled', wholeNumber(1, 10_000), 50)
+    .option('--steps <n>', 'training steps', wholeNumber(2, 10_000), 20)
+    .option('--seed <n>', 'of prompts, samples and adapter', wholeNumber(0, 2 ** 31 - 1), 0)
+    .addHelpText('after', '\nExit code 1 where a part fails. More: docs/guides/smoke.md.')
+    .action(async (task, options) => (await import('./smoke/smoke-command.js')).smokeCommand(task, options, context));
+
   addGrader(program, context);
   addRuns(program, context);
   addSamples(program, context);

@@ -1,0 +1,162 @@
+/** The smoke test of a task: every part of a run once, small and quick, before hours are spent on it. */
+import { join } from 'node:path';
+import type { ServiceClient } from '@loopwright/client';
+import { LoopwrightError } from '@loopwright/protocol';
+import type { Problem } from '../environments/environment.js';
+import { defineTask } from '../tasks/define-task.js';
+import { defaultTaskModel, resolveSettings } from '../tasks/settings.js';
+import type { Task } from '../tasks/task.js';
+import { wholeNumber } from '../training/options.js';
+import { probesOf } from './probe.js';
+import { smokeCheckpoint } from './smoke-checkpoint.js';
+import { smokeData } from './smoke-data.js';
+import { smokeGrader } from './smoke-grader.js';
+import { smokeSampling } from './smoke-sampling.js';
+import { smokeSteps } from './smoke-steps.js';
+import { smokeTracking } from './smoke-tracking.js';
+import { SmokeFailure, type SmokePart, type SmokePartName, type SmokeReport } from './words.js';
+
+export interface SmokeOptions {
+  /** With the bundled model. Bits are compared, so its engine has to be deterministic, as on the processor. */
+  readonly service: Pick<ServiceClient, 'createLoraTrainingClient' | 'createTrainingClientFromStateWithOptimizer'>;
+  /** An empty folder, for the run folder that is written and read. */
+  readonly folder: string;
+  /** Default 50. */
+  readonly prompts?: number;
+  /** Default 20. */
+  readonly steps?: number;
+  /** Default 0. */
+  readonly seed?: number;
+  /** Called as parts end. */
+  readonly onPart?: (part: SmokePart) => void;
+  readonly signal?: AbortSignal;
+  /** Milliseconds; default the performance clock. */
+  readonly now?: () => number;
+}
+
+/** Of the bundled model. */
+const contextLength = 1024;
+/** New tokens of an answer at most: what is tried is the machinery, not the model. */
+const mostTokens = 32;
+
+/**
+ * Runs the parts of a task one after another: grader, data, sampling, steps, checkpoint and restore, tracking, on the bundled model. A part that fails
+ * says why and what to do; those that need what it makes are not run, the others are.
+ *
+ * @throws `invalid_argument` for a wrong task or option; `cancelled`
+ * @example
+ * const { outcome, parts } = await smoke(task, { service, folder });
+ */
+export async function smoke<P extends Problem>(
+  task: Task<P>,
+  { service, folder, prompts = 50, steps = 20, seed = 0, onPart, signal, now = () => performance.now() }: SmokeOptions,
+): Promise<SmokeReport> {
+  const { name, settings: given } = defineTask(task);
+  wholeNumber('prompts', prompts, 1);
+  wholeNumber('steps', steps, 2);
+  const resolved = resolveSettings(given);
+  const settings = { ...resolved, maxTokens: Math.min(resolved.maxTokens, mostTokens) };
+  const parts: SmokePart[] = [];
+  const end = (part: SmokePart): void => {
+    parts.push(part);
+    onPart?.(part);
+  };
+  /** @returns what the part made; undefined where it failed or could not be run */
+  const part = async <T>(
+    name: SmokePartName,
+    seenOf: (made: T) => string,
+    work: () => Promise<T>,
+  ): Promise<T | undefined> => {
+    const start = now();
+    try {
+      const made = await work();
+      end({ name, status: 'pass', seen: seenOf(made), milliseconds: now() - start });
+      return made;
+    } catch (error) {
+      if (isCancelled(error, signal)) throw error;
+      end({ name, status: 'fail', milliseconds: now() - start, ...saidOf(error) });
+      return undefined;
+    }
+  };
+  const notRun = (name: SmokePartName, needed: SmokePartName): undefined => {
+    const remedy = `mend ${needed} first`;
+    end({ name, status: 'not-run', seen: `needs ${needed}`, remedy, milliseconds: 0 });
+    return undefined;
+  };
+  const own = signal === undefined ? {} : { signal };
+
+  await part(
+    'grader',
+    (seen: string) => seen,
+    () => smokeGrader(task, signal),
+  );
+  await using training = await service.createLoraTrainingClient({
+    ...{ baseModel: defaultTaskModel, seed, rank: settings.rank },
+    ...own,
+  });
+  const tokenizer = await training.getTokenizer();
+  const { maxTokens } = settings;
+  const read = { tokenizer, prompts, contextLength, maxTokens, seed, ...own };
+  const data = await part(
+    'data',
+    ({ seen }) => seen,
+    () => smokeData(task, read),
+  );
+  const common = { training, tokenizer, settings, contextLength, seed, ...own };
+  const sampled =
+    data === undefined
+      ? notRun('sampling', 'data')
+      : await part(
+          'sampling',
+          ({ seen }) => seen,
+          () => smokeSampling(task, { ...common, problems: data.problems }),
+        );
+  if (data === undefined || sampled === undefined) {
+    for (const each of ['step', 'checkpoint and restore', 'tracking'] as const)
+      notRun(each, data === undefined ? 'data' : 'sampling');
+    return { task: name, outcome: 'fail', parts };
+  }
+  const stepping = { ...common, problems: data.problems, steps, probes: probesOf(sampled.groups) };
+  const done = await part(
+    'step',
+    ({ seen }) => seen,
+    () => smokeSteps(task, stepping),
+  );
+  if (done === undefined) {
+    for (const each of ['checkpoint and restore', 'tracking'] as const) notRun(each, 'step');
+    return { task: name, outcome: 'fail', parts };
+  }
+  await part(
+    'checkpoint and restore',
+    (seen: string) => seen,
+    () => smokeCheckpoint(task, { ...stepping, service, done }),
+  );
+  const tracking = {
+    ...{ folder: join(folder, 'run'), config: { task: name, settings, prompts, steps }, seed, tokenizer },
+    ...{ problems: data.problems, heldOut: data.heldOut, steps: done.steps },
+  };
+  await part(
+    'tracking',
+    (seen: string) => seen,
+    () => smokeTracking(tracking),
+  );
+  return { task: name, outcome: parts.every(({ status }) => status === 'pass') ? 'pass' : 'fail', parts };
+}
+
+function isCancelled(error: unknown, signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true && LoopwrightError.isInstance(error) && error.code === 'cancelled';
+}
+
+/** What isn't an error of Loopwright is told by its class alone: its message may hold content. */
+function saidOf(error: unknown): { readonly seen: string; readonly remedy: string; readonly error?: unknown } {
+  if (error instanceof SmokeFailure) {
+    const { message: seen, remedy, cause } = error;
+    return { seen, remedy, ...(cause === undefined ? {} : { error: cause }) };
+  }
+  if (LoopwrightError.isInstance(error)) {
+    const remedy = typeof error.details.remedy === 'string' ? error.details.remedy : 'mend what the message names';
+    return { seen: error.message, remedy, error };
+  }
+  const what = error instanceof Error ? error.name : typeof error;
+  return { seen: `it threw (${what})`, remedy: 'mend the code of the task that threw', error };
+}

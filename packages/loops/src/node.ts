@@ -2,6 +2,8 @@
 export type { OpenDatasetOptions } from './data/files/open-dataset.js';
 export { dataFileEndings, openDataset } from './data/files/open-dataset.js';
 export { readPassRates } from './data/files/pass-rates.js';
+export type { HeldOutCheck, HeldOutOptions } from './evaluation/held-out-check.js';
+export { checkHeldOut } from './evaluation/held-out-check.js';
 export type { CheckGateOptions, GateFile, GateOverride } from './grader-gate/gate-file.js';
 export { checkGate, gateFileName, readGate, writeGate } from './grader-gate/gate-file.js';
 export type { SqlDatabasesOptions, SqlRows, SqlValue } from './graders/sql/databases.js';

@@ -54,7 +54,8 @@ export async function evaluateEpisodes<P extends EpisodeProblem>(
   return evaluationOf(episodes, { correctReward, isUnjudged });
 }
 
-function isUnjudged({ status, grade, reward }: EpisodeRollout): boolean {
+/** Says nothing of the model: it ended by an error, by time, or without a grade. */
+export function isUnjudged({ status, grade, reward }: EpisodeRollout): boolean {
   if (grade !== undefined && isFailure(grade)) return true;
   return reward === undefined && status !== 'turn_limit' && status !== 'context_full';
 }

@@ -9,6 +9,7 @@ import { memorySize, modelArgument, time, wholeNumber, wiresArgument } from './a
 import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
+import { addEval } from './eval/commands.js';
 import { type ExitCode, exitCodes } from './exit-codes.js';
 import { exportFormats } from './export/settings.js';
 import { addGrader } from './grader/commands.js';
@@ -252,6 +253,7 @@ function buildProgram(context: CommandContext): Command {
   addGrader(program, context);
   addRuns(program, context);
   addSamples(program, context);
+  addEval(program, context);
   withJson(program.command('report'))
     .description('write a run as one HTML file: curves, samples side by side, settings')
     .argument('<run>', 'its folder')

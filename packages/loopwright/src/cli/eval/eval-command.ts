@@ -1,0 +1,205 @@
+/** `loopwright eval`: a saved version against what its training began with, on rows that were never trained on. */
+import { randomUUID } from 'node:crypto';
+import {
+  compareModels,
+  comparePairs,
+  escapeText,
+  type PairedComparison,
+  type Problem,
+  readProblems,
+  regressionOutcome,
+  type Task,
+} from '@loopwright/loops';
+import { checkHeldOut, costOf, type HeldOutCheck, readPrices } from '@loopwright/loops/node';
+import { complaint } from '@loopwright/protocol';
+import { connect } from '../../connect.js';
+import { listenForInterrupt } from '../../interrupt.js';
+import type { Console } from '../console.js';
+import type { CommandContext } from '../context.js';
+import { exitCodes } from '../exit-codes.js';
+import type { ServerAddress } from '../sessions.js';
+import { StatusLine } from '../status-line.js';
+import { loadTask } from '../task-module.js';
+import { counted } from '../text.js';
+import { type EvalResults, evalMetrics } from './eval-metrics.js';
+import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
+import { type EvaluatedModel, startModel, versionModel } from './models.js';
+import { commandSuite, type Suite, taskSuite } from './suites.js';
+
+export interface EvalCommandOptions extends ServerAddress {
+  readonly against?: string;
+  readonly run?: readonly string[];
+  readonly problems?: number;
+  readonly leaveOut?: boolean;
+  readonly timed: number;
+  readonly regression?: readonly string[];
+  readonly regressionCommand?: readonly string[];
+  /** Points. */
+  readonly margin: number;
+  readonly prices?: string;
+  readonly attach: boolean;
+}
+
+export async function evalCommand(
+  { path, version }: { readonly path: string; readonly version: string },
+  options: EvalCommandOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { console, settings, exitWith } = context;
+  const { against, timed, prices, attach } = options;
+  const table = prices === undefined ? undefined : await readPrices(prices);
+  const { task } = await loadTask(path);
+  using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping; nothing is attached.') });
+  using status = new StatusLine(console);
+  const { signal } = interrupt;
+  const { problems, note } = await heldOutOf(task, options, console);
+  const url = options.url ?? settings.url;
+  const apiKey = options.apiKey ?? (url === undefined ? randomUUID() : settings.apiKey);
+  await using service = await connect({
+    ...(url === undefined ? {} : { url }),
+    ...(apiKey === undefined ? {} : { apiKey }),
+  });
+  const candidate = await versionModel(service, version);
+  const start = await startModel(service, against, candidate.baseModel);
+  const tokenizer = await candidate.sampler.getTokenizer();
+  const comparison = await compareModels({
+    ...{ environment: task.environment, problems, tokenizer, signal, timed },
+    ...{ start: start.sampler, candidate: candidate.sampler },
+    ...(task.settings === undefined ? {} : { settings: task.settings }),
+    onProgress: (done, of) => status.show({ event: { type: 'progress', done, of }, text: `${done} of ${of} problems` }),
+  });
+  const reach = { url: service.baseUrl, apiKey };
+  const suites: Suite[] = [];
+  for (const suite of options.regression ?? [])
+    suites.push(await taskSuite(suite, { start, candidate, tokenizer, signal }));
+  for (const command of options.regressionCommand ?? [])
+    suites.push(await commandSuite(command, { start, candidate, reach, signal }));
+  status.clear();
+
+  const margin = options.margin / 100;
+  const judged = suites.map(
+    (suite): ShownSuite => ({ ...suite, outcome: regressionOutcome(suite.comparison, margin) }),
+  );
+  const regression = pooled(judged);
+  const costs = (['start', 'candidate'] as const).map((which) => {
+    const used = {
+      prefillTokens: comparison.promptTokens[which],
+      sampleTokens: comparison.tokens[which],
+      trainingTokens: 0,
+    };
+    return table === undefined ? undefined : costOf(used, candidate.baseModel, table);
+  });
+  const [startCost, candidateCost] = costs;
+  const cost =
+    table === undefined || startCost === undefined || candidateCost === undefined
+      ? undefined
+      : { currency: table.currency, start: 1000 * startCost, candidate: 1000 * candidateCost };
+  const results: EvalResults = {
+    comparison,
+    ...(regression === undefined ? {} : { regression }),
+    ...(cost === undefined ? {} : { cost }),
+  };
+  const verdict = verdictText(comparison.right);
+  const names = judged.map(({ name, outcome }) => `${name}: ${outcome}`).join(', ');
+  const metrics = evalMetrics(results, {
+    evaluation: `task ${task.name} against ${start.name}; ${verdict}; ${note}; 95 % interval by ${comparison.right.method}`,
+    regression: `${names}; margin ${options.margin} points`,
+  });
+  if (attach) await service.registry.change(candidate.id, { metrics });
+  console.event({
+    type: 'evaluation',
+    ...{ version: candidate.id, start: start.id, task: task.name, verdict: comparison.right.outcome, heldOut: note },
+    ...{ ...results, suites: judged, attached: attach },
+  });
+  show({ task, start, candidate, problems, verdict, judged, margin }, results, console);
+  console.line(attach ? `Attached to ${candidate.name}.` : 'Nothing is attached.');
+  if (judged.some(({ outcome }) => outcome === 'fell') || comparison.right.outcome === 'worse')
+    exitWith(exitCodes.failed);
+}
+
+interface Shown {
+  readonly task: Task;
+  readonly start: EvaluatedModel;
+  readonly candidate: EvaluatedModel;
+  readonly problems: readonly Problem[];
+  readonly verdict: string;
+  readonly judged: readonly ShownSuite[];
+  readonly margin: number;
+}
+
+function show(shown: Shown, { comparison, cost }: EvalResults, console: Console): void {
+  const { task, start, candidate, problems, verdict, judged, margin } = shown;
+  const title = `${escapeText(candidate.name)} against ${escapeText(start.name)}`;
+  console.line(`${console.paint.bold(title)}: ${escapeText(task.name)}, ${counted(problems.length, 'held-out row')}`);
+  console.line();
+  showComparison(comparison, console);
+  if (cost !== undefined) {
+    const { currency, start: before, candidate: after } = cost;
+    console.line(
+      `1000 answers: ${before.toFixed(4)} ${currency} from the start, ${after.toFixed(4)} from the version.`,
+    );
+  }
+  console.line();
+  const paint = { better: console.paint.green, worse: console.paint.red, 'not-distinguishable': console.paint.yellow };
+  console.line(`It is ${paint[comparison.right.outcome](verdict)}.`);
+  console.line();
+  if (judged.length > 0) showSuites(judged, margin, console);
+  else console.line('No regression suite: --regression TASK or --regression-command CMD names one.');
+  console.line();
+}
+
+/** Counts of all suites together; shares of the same cases add up, and so do their discordant pairs. */
+function pooled(suites: readonly ShownSuite[]): PairedComparison | undefined {
+  const [first, ...rest] = suites;
+  if (first === undefined) return undefined;
+  if (rest.length === 0) return first.comparison;
+  const values = suites.map(({ comparison }) => comparison.values);
+  return comparePairs(
+    values.flatMap(({ start }) => start),
+    values.flatMap(({ candidate }) => candidate),
+  );
+}
+
+/** The rows to be judged by, and what is known of whether they were trained on. */
+async function heldOutOf(
+  task: Task,
+  { run: runs = [], problems: most, leaveOut = false }: EvalCommandOptions,
+  console: Console,
+): Promise<{ readonly problems: readonly Problem[]; readonly note: string }> {
+  if (task.heldOut === undefined)
+    throw complaint({
+      field: 'task.heldOut',
+      expected: 'problems that are never trained on',
+      got: 'none',
+      remedy: 'defineTask({ …, heldOut })',
+    });
+  const all = await readProblems(task.heldOut, { field: 'task.heldOut' });
+  const train = task.train === undefined ? [] : await readProblems(task.train, { field: 'task.train' });
+  const check = await checkHeldOut(all, { runs, train });
+  if (check.trained.length > 0 && !leaveOut)
+    throw complaint({
+      field: 'task.heldOut',
+      expected: 'rows that were never trained on',
+      got: `${check.trained.length} of ${all.length} that were, such as ${check.trained
+        .slice(0, 5)
+        .map(({ id }) => escapeText(id.slice(0, 40)))
+        .join(', ')}`,
+      remedy: 'take them out of one of the two, or leave them out here with --leave-out',
+    });
+  const said = heldOutNotes(check, runs);
+  for (const line of said) console.note(`note: ${line}`);
+  return { problems: check.fresh.slice(0, most), note: said.join('; ') || 'held-out rows compared with the run’s' };
+}
+
+function heldOutNotes(check: HeldOutCheck<Problem>, runs: readonly string[]): string[] {
+  const { trained, validated, unknown, compared } = check;
+  return [
+    ...(runs.length === 0 ? ['not compared with what was trained on: name the run with --run'] : []),
+    ...(runs.length > 0 && compared === 0 ? ['not compared with what was trained on: the run kept no prompts'] : []),
+    ...(unknown.length === 0 ? [] : [`not compared with ${unknown.join(', ')}: the run was given a hash alone`]),
+    ...(trained.length === 0 ? [] : [`${trained.length} rows that were trained on are left out`]),
+    ...(validated.length === 0
+      ? []
+      : [`${validated.length} rows were measured on while it trained: if you chose by them, judge by others`]),
+  ];
+}

@@ -1,0 +1,80 @@
+/** An evaluation in words. */
+import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loopwright/loops';
+import { escapeText } from '@loopwright/loops';
+import type { Console } from '../console.js';
+import { numberText } from '../runs/text.js';
+import { formatTable } from '../text.js';
+
+/** `better`, `worse`, or that it can't be told yet and how many more problems would tell. */
+export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison): string {
+  if (outcome !== 'not-distinguishable') return `${outcome} than the start`;
+  if (neededPairs === undefined) return 'not distinguishable yet: there is no difference to go by';
+  const more = neededPairs - n;
+  return `not distinguishable yet: a difference of ${pointsText(difference)} would take about ${more} more rows (${neededPairs} in all, power 80 %)`;
+}
+
+/** `+4.0 points`. */
+export function pointsText(share: number): string {
+  return `${signed(share * 100, 1)} points`;
+}
+
+function signed(value: number, digits: number): string {
+  const text = Math.abs(value).toFixed(digits);
+  return Number(text) === 0 ? text : `${value < 0 ? '−' : '+'}${text}`;
+}
+
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
+
+export function showComparison(comparison: ModelComparison, console: Console): void {
+  const { right, reward, tokens, latency, unjudged, promptTokens } = comparison;
+  const rows: string[][] = [
+    [
+      'right',
+      percent(right.start),
+      percent(right.candidate),
+      signed(right.difference * 100, 1),
+      `${signed(right.interval.low * 100, 1)} to ${signed(right.interval.high * 100, 1)} points`,
+      String(right.n),
+    ],
+    ...(reward === undefined ? [] : [pairedRow('reward', reward, 3)]),
+    pairedRow('tokens', tokens, 1),
+    ['prompt', promptTokens.start.toFixed(1), promptTokens.candidate.toFixed(1), '', '', String(tokens.n)],
+    ...(latency === undefined
+      ? []
+      : (['p50Ms', 'p95Ms', 'msPerToken'] as const).map((name) => [
+          { p50Ms: 'ms, p50', p95Ms: 'ms, p95', msPerToken: 'ms a token' }[name],
+          numberText(Number(latency.start[name].toPrecision(3))),
+          numberText(Number(latency.candidate[name].toPrecision(3))),
+          '',
+          '',
+          String(latency.n),
+        ])),
+  ];
+  for (const line of formatTable(['', 'start', 'version', 'diff', '95 % interval', 'n'], rows)) console.line(line);
+  if (unjudged > 0) console.line(`${unjudged} problems are left out: an answer to them could not be judged.`);
+}
+
+function pairedRow(name: string, { start, candidate, difference, interval, n }: PairedComparison, digits: number) {
+  const range = `${signed(interval.low, digits)} to ${signed(interval.high, digits)}`;
+  return [name, start.toFixed(digits), candidate.toFixed(digits), signed(difference, digits), range, String(n)];
+}
+
+export interface ShownSuite {
+  readonly name: string;
+  readonly comparison: PairedComparison;
+  readonly outcome: RegressionOutcome;
+}
+
+export function showSuites(suites: readonly ShownSuite[], margin: number, console: Console): void {
+  const rows = suites.map(({ name, comparison: { start, candidate, interval, n }, outcome }) => [
+    escapeText(name),
+    percent(start),
+    percent(candidate),
+    `${signed(interval.low * 100, 1)} to ${signed(interval.high * 100, 1)} points`,
+    String(n),
+    outcome,
+  ]);
+  for (const line of formatTable(['regression suite', 'start', 'version', '95 % interval', 'n', ''], rows))
+    console.line(line);
+  console.line(`held: at 95 % it fell by at most ${(margin * 100).toFixed(0)} points.`);
+}

@@ -1,0 +1,124 @@
+/** `loopwright eval` from outside: a saved version against its base on held-out rows, suites, and what is attached. */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from './support/command.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let folder: string;
+let home: string;
+
+/** Saves an adapter after a step on one sum, in a run that keeps what it met; tells the version's name. */
+const program = `
+import { arithmetic, connect, defineTask, runGrpo, withRun } from 'loopwright';
+const environment = arithmetic();
+const problems = environment.problems({ split: 'rl', count: 4, seed: 1 });
+const service = await connect();
+const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 4, seed: 1 });
+await withRun({ folder: 'runs/sums', config: {} }, (run) =>
+  runGrpo({ training, environment, problems, steps: 1, groupsPerStep: 4, maxTokens: 8, onStep: run.onStep, onFixedSamples: run.onFixedSamples, onNotice: () => {} }),
+);
+const { modelPackageArn } = await training.saveWeightsForSampler({ description: 'for eval' });
+const { groupName, number } = await service.registry.get(modelPackageArn);
+console.log(groupName + '/' + number);
+await service.close();
+`;
+
+const taskOf = (heldOut: string): string => `
+import { arithmetic, defineTask } from 'loopwright';
+const environment = arithmetic();
+export const task = defineTask({ name: 'sums', environment, heldOut: ${heldOut}, settings: { maxTokens: 8 } });
+`;
+
+let version: string;
+const loopwright = (...args: string[]) => runCommand(args, { home, cwd: folder });
+
+beforeAll(async () => {
+  // Below the repository, where the packages are found as if they had been installed.
+  await mkdir(join(root, 'tmp'), { recursive: true });
+  folder = await mkdtemp(join(root, 'tmp', 'eval-'));
+  home = join(folder, 'home');
+  await writeFile(join(folder, 'program.mjs'), program);
+  const env = { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home };
+  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, env });
+  version = stdout.trim().split('\n').at(-1) ?? '';
+  await writeFile(join(folder, 'task.mjs'), taskOf("environment.problems({ split: 'held-out', count: 12, seed: 1 })"));
+  await writeFile(join(folder, 'seen.mjs'), taskOf("environment.problems({ split: 'rl', count: 8, seed: 1 })"));
+  const suite = `
+const { LOOPWRIGHT_EVAL_ROLE: role, LOOPWRIGHT_EVAL_MODEL: model, LOOPWRIGHT_URL: url } = process.env;
+const answer = await fetch(url + '/v1/models', { headers: { authorization: 'Bearer ' + process.env.LOOPWRIGHT_API_KEY } });
+console.log(role, model);
+for (let i = 0; i < 40; i++) console.log(JSON.stringify({ id: String(i), pass: answer.ok && (role === 'start' || i % 2 === 0) }));
+`;
+  await writeFile(join(folder, 'suite.mjs'), suite);
+});
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test('a version is compared with its base in pairs, on rows that the run did not meet, and the results are attached', async () => {
+  const { stdout, code } = await loopwright(
+    'eval',
+    'task.mjs',
+    version,
+    '--run',
+    'runs/sums',
+    '--timed',
+    '2',
+    '--json',
+  );
+  const [result] = stdout
+    .split('\n')
+    .filter((line) => line.includes('"evaluation"'))
+    .map((line) => JSON.parse(line));
+  expect(result).toMatchObject({
+    ...{ type: 'evaluation', start: 'loopwright-tiny', task: 'sums', attached: true },
+    comparison: { right: { n: 12, method: 'newcombe' }, tokens: { n: 12 }, latency: { n: 2 } },
+    heldOut: expect.stringContaining('compared with'),
+  });
+  expect(code).toBe(result.verdict === 'worse' ? 1 : 0);
+  const { right } = result.comparison;
+  expect(right.interval.low).toBeLessThanOrEqual(right.difference);
+  expect(right.interval.high).toBeGreaterThanOrEqual(right.difference);
+});
+
+test('few rows of nearly the same model are not distinguishable yet, and that is said with n', async () => {
+  const { stdout } = await loopwright('eval', 'task.mjs', version, '--problems', '4', '--timed', '0', '--no-attach');
+  expect(stdout).toMatch(/right .* 4\n/);
+  expect(stdout).toContain('not distinguishable yet');
+  expect(stdout).toContain('Nothing is attached.');
+});
+
+test('rows that were trained on are refused, or left out when asked', async () => {
+  const refused = await loopwright('eval', 'seen.mjs', version, '--run', 'runs/sums');
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/rows that were never trained on[\s\S]*4 of 8 that were[\s\S]*--leave-out/),
+  ]);
+  const rest = ['--leave-out', '--timed', '0', '--no-attach'];
+  const left = await loopwright('eval', 'seen.mjs', version, '--run', 'runs/sums', ...rest);
+  expect(left.stderr).toContain('4 rows that were trained on are left out');
+  expect(left.stdout).toContain('4 held-out rows');
+  const unsure = await loopwright('eval', 'task.mjs', version, '--timed', '0', '--no-attach');
+  expect(unsure.stderr).toContain('not compared with what was trained on: name the run with --run');
+});
+
+test('a suite that falls ends it with code 1; the command finds model and server in its environment', async () => {
+  const args = ['--timed', '0', '--no-attach', '--regression', 'task.mjs', '--regression-command', 'node suite.mjs'];
+  const { stdout, code } = await loopwright('eval', 'task.mjs', version, ...args);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/node suite\.mjs +100\.0 % +50\.0 % +.* 40 +fell/);
+  const broken = await loopwright(
+    'eval',
+    'task.mjs',
+    version,
+    '--timed',
+    '0',
+    '--no-attach',
+    '--regression-command',
+    'exit 3',
+  );
+  expect([broken.code, broken.stderr]).toEqual([1, expect.stringContaining('code 3')]);
+});

@@ -19,7 +19,7 @@ const rollout = { text, reward: 1, grade: { status: 'ok', reward: 1 }, sequence:
 await withRun({ folder: 'runs/toy', config: { rate, note: '<img src=x>' }, seeds: { seed: 7 } }, async (run) => {
   for (let step = 1; step <= 3; step++) {
     const groups = [{ problem: { id: 'p', question: 'What is <b>1+1</b>?' }, prompt: [5], rollouts: [rollout] }];
-    await run.onStep({ type: 'step-end', step, metrics: { 'reward/mean': step * rate }, groups });
+    await run.onStep({ type: 'step-end', step, metrics: { 'reward/mean': step * rate, 'grade/errors': 0 }, groups });
   }
 });
 `;
@@ -101,4 +101,6 @@ test('a report is one file that loads and runs nothing, with all content as text
   // At three steps, and the best of the last.
   expect(page.match(/class="sample"/g)).toHaveLength(4);
   expect(page).toContain('reward/mean: 0.1 at step 1, 0.3 at step 3');
+  expect(page.match(/<svg/g)).toHaveLength(1); // what never changed is said in words
+  expect(page).toContain('<dt>grade/errors</dt><dd><b>0</b> at all 3 steps</dd>');
 });

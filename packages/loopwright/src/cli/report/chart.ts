@@ -1,6 +1,7 @@
 /** A curve as SVG: without scripts, so that the page needs none. */
 import { numberText } from '../runs/text.js';
 import { html } from './html.js';
+import { ticksOf } from './scale.js';
 
 export interface Point {
   readonly step: number;
@@ -16,14 +17,14 @@ const margin = { left: 52, right: 10, top: 10, bottom: 22 };
 /** More can't be told apart on a screen. */
 const maxPoints = 600;
 
-/** The curve of one metric over steps, with the band of its bounds where it has them. */
-export function chart(name: string, all: readonly Point[]): string {
+/** The curve of one metric over steps, with the band of its bounds where it has them, named by what lies in it. */
+export function chart(name: string, all: readonly Point[], between = ''): string {
   const points = thinned(all);
   const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined) return '';
   const numbers = points.flatMap(({ value, low = value, high = value }) => [value, low, high]);
   const ticks = ticksOf(Math.min(...numbers), Math.max(...numbers));
-  const [bottom, top] = [ticks[0] ?? 0, ticks.at(-1) ?? 1];
+  const [bottom, top] = [ticks[0]?.value ?? 0, ticks.at(-1)?.value ?? 1];
   const span = last.step - first.step || 1;
   const x = (step: number): string =>
     (margin.left + ((step - first.step) / span) * (width - margin.left - margin.right)).toFixed(1);
@@ -37,8 +38,8 @@ export function chart(name: string, all: readonly Point[]): string {
   ].join(' ');
   const grid = ticks
     .map(
-      (tick) =>
-        `<line class="grid" x1="${margin.left}" x2="${width - margin.right}" y1="${y(tick)}" y2="${y(tick)}"/><text class="y" x="${margin.left - 6}" y="${y(tick)}">${numberText(tick)}</text>`,
+      ({ value, text }) =>
+        `<line class="grid" x1="${margin.left}" x2="${width - margin.right}" y1="${y(value)}" y2="${y(value)}"/><text class="y" x="${margin.left - 6}" y="${y(value)}">${text}</text>`,
     )
     .join('');
   const dots =
@@ -51,7 +52,7 @@ export function chart(name: string, all: readonly Point[]): string {
           )
           .join('');
   const told = `${name}: ${numberText(first.value)} at step ${first.step}, ${numberText(last.value)} at step ${last.step}`;
-  return `<figure><figcaption>${html(name)} <b>${numberText(last.value)}</b></figcaption><svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${html(told)}">${grid}<text class="x" x="${margin.left}" y="${height - 6}">${first.step}</text><text class="x end" x="${width - margin.right}" y="${height - 6}">${last.step}</text>${banded.length > 0 ? `<polygon class="band" points="${band}"/>` : ''}<polyline class="curve" points="${line}"/>${dots}</svg></figure>`;
+  return `<figure><figcaption><span>${html(name)}${banded.length === 0 ? '' : ` <i>${between}</i>`}</span> <b>${numberText(last.value)}</b></figcaption><svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${html(told)}">${grid}<text class="x" x="${margin.left}" y="${height - 6}">${first.step}</text><text class="x end" x="${width - margin.right}" y="${height - 6}">${last.step}</text>${banded.length > 0 ? `<polygon class="band" points="${band}"/>` : ''}<polyline class="curve" points="${line}"/>${dots}</svg></figure>`;
 }
 
 /** The least and the greatest of each stretch of steps, so that no peak is lost. */
@@ -64,16 +65,4 @@ function thinned(points: readonly Point[]): readonly Point[] {
     kept.push(...new Set([part[0]!, part.at(-1)!])); // true: no part is empty
   }
   return kept.toSorted((a, b) => a.step - b.step);
-}
-
-/** Three to six round numbers around all values. */
-function ticksOf(least: number, most: number): number[] {
-  const [low, high] =
-    least === most ? [least - (Math.abs(least) || 1) / 2, most + (Math.abs(most) || 1) / 2] : [least, most];
-  const rough = (high - low) / 3;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const unit = power * ([1, 2, 5].find((factor) => factor * power >= rough * 0.8) ?? 10);
-  const start = Math.floor(low / unit);
-  const end = Math.ceil(high / unit);
-  return Array.from({ length: end - start + 1 }, (_, i) => (start + i) * unit);
 }

@@ -5,13 +5,14 @@ export const style = `
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 header,main{max-width:1160px;margin:auto;padding:16px 20px}
-h1{margin:0;font-size:26px;overflow-wrap:anywhere}h2{font-size:18px;margin:24px 0 10px}h3{font-size:15px;margin:18px 0 8px}
+h1{margin:0;font-size:26px;overflow-wrap:anywhere}h2{font-size:18px;margin:24px 0 10px}header{padding-bottom:0}main{padding-top:0}header b{color:var(--ink)}h3{font-size:15px;margin:18px 0 8px}
 p{margin:4px 0;color:var(--soft)}
 .state{border:1px solid var(--edge);border-radius:99px;padding:1px 10px;color:var(--ink)}.state.done{color:var(--good)}.state.failed,.state.killed{color:var(--bad)}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr));gap:12px}
 figure,.sample,details{margin:0;background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:10px 12px}
-figcaption{display:flex;justify-content:space-between;gap:8px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}figcaption b{color:var(--ink);font-variant-numeric:tabular-nums}
+figcaption{display:flex;justify-content:space-between;gap:8px;font-size:13px;color:var(--soft);overflow-wrap:anywhere}figcaption i{font-style:normal;background:color-mix(in srgb,var(--curve) 16%,transparent);border-radius:4px;padding:0 5px;white-space:nowrap}figcaption b{color:var(--ink);font-variant-numeric:tabular-nums}
 svg{display:block;width:100%;height:auto}svg text{fill:var(--soft);font-size:10px;font-variant-numeric:tabular-nums}
+.flat{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr));gap:2px 24px;margin:12px 0 0;font-size:13px;color:var(--soft)}.flat div{display:flex;justify-content:space-between;gap:12px;border-bottom:1px solid var(--edge);padding:3px 0}.flat dt{overflow-wrap:anywhere}.flat dd{margin:0;white-space:nowrap}.flat b{color:var(--ink);font-variant-numeric:tabular-nums}
 .y{text-anchor:end;dominant-baseline:middle}.end{text-anchor:end}.grid{stroke:var(--edge)}
 .curve{fill:none;stroke:var(--curve);stroke-width:1.8;stroke-linejoin:round}.band{fill:var(--curve);opacity:.16}circle{fill:var(--curve)}
 details{margin-top:12px}summary{cursor:pointer}details .charts{margin-top:10px}

@@ -39,6 +39,9 @@ export async function endTraining(): Promise<void> {
 }
 
 /** The training client with some of its calls replaced. */
+/** Those that the loop by hand takes, four a step. */
+export const loopProblems = sums.problems({ split: 'rl', count: 200, seed: 1 });
+
 export function trainerWith(training: Training, changes: Partial<Trainer>): Trainer {
   return {
     getTokenizer: () => training.getTokenizer(),
@@ -96,12 +99,11 @@ export async function handLoop(options: HandOptions): Promise<readonly Alarm[]> 
   const alarms: Alarm[] = [];
   const guard = createGuard({ onAlarm: (alarm) => void alarms.push(alarm), ...options.guard });
   const tokenizer = await training.getTokenizer();
-  const problems = sums.problems({ split: 'rl', count: 200, seed: 1 });
   for (let step = firstStep; step < firstStep + steps; step++) {
     const sampler = (await options.samplerOf?.(step)) ?? (await training.saveWeightsAndGetSamplingClient());
     const groups = await Promise.all(
       [0, 1, 2, 3].map(async (g) => {
-        const problem = options.problemOf?.(step, g) ?? problems[(step * 4 + g) % 200]!;
+        const problem = options.problemOf?.(step, g) ?? loopProblems[(step * 4 + g) % 200]!;
         const prompt = tokenizer.encode(problem.question);
         const seed = options.seedOf?.(step, g) ?? step * 100 + g;
         const sequences =
@@ -151,11 +153,11 @@ export interface TeachOptions {
   readonly answerOf: (index: number) => string;
 }
 
-/** Supervised steps on answers to sums, right or not, with their end. */
+/** Supervised steps on answers to the loop's first sums, right or not, with their end. */
 export async function teach(training: Training, { steps, answerOf }: TeachOptions): Promise<void> {
   const tokenizer = await training.getTokenizer();
   const end = tokenizer.eosTokenIds.slice(0, 1);
-  const data = sums.problems({ split: 'rl', count: 24, seed: 1 }).map(({ question }, i) => {
+  const data = loopProblems.slice(0, 24).map(({ question }, i) => {
     const completion = [...tokenizer.encode(answerOf(i)), ...end];
     return sftDatum({ prompt: tokenizer.encode(question), completion });
   });

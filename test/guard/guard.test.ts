@@ -7,6 +7,7 @@ import {
   connect,
   createGuard,
   type Environment,
+  evaluate,
   rlDatum,
   type Sampler,
   type SamplingClient,
@@ -18,10 +19,12 @@ import {
   grpoAlarms,
   type HandOptions,
   handLoop,
+  loopProblems,
   type Service,
   startTraining,
   sums,
   type Training,
+  teach,
   trainerWith,
 } from './bench.js';
 
@@ -272,6 +275,15 @@ describe('rewards', () => {
     expect(grave(alarms)).toEqual(['guard/duplicate-rollouts']);
   });
 
+  test('a model that says one thing whatever the problem: guard/near-identical-samples', async () => {
+    training = await startTraining(service);
+    await teach(training, { steps: 45, answerOf: () => '9876' });
+    const reward = (text: string) => (text.startsWith('9') ? 0.5 : 0);
+    expect(grave(await handLoop({ training, steps: 4, reward, learningRate: 1e-5 }))).toEqual([
+      'guard/near-identical-samples',
+    ]);
+  });
+
   test('a grader with a loophole from one step on: guard/reward-jump', async () => {
     const reward = (text: string, { answer }: ArithmeticProblem, step: number) =>
       Number(text.trim() === answer || (step > 6 && text.length > 0));
@@ -280,6 +292,41 @@ describe('rewards', () => {
     const options = { training: await startTraining(service), steps: 7, learningRate: 1e-5, problemOf };
     const alarms = await handLoop({ ...options, reward });
     expect(grave(alarms)).toEqual(['guard/reward-jump']);
+  });
+
+  test('a reward for length: guard/length-exploitation', async () => {
+    training = await startTraining(service);
+    await teach(training, { steps: 12, answerOf: (i) => '0123456789'.slice(0, 2 + (i % 6)) });
+    const reward = (text: string) => text.length / 16;
+    const options = {
+      training,
+      steps: 13,
+      maxTokens: 16,
+      learningRate: 5e-3,
+      problemOf: (_: number, g: number) => loopProblems[g]!,
+    };
+    expect(grave(await handLoop({ ...options, reward }))).toEqual(['guard/length-exploitation']);
+  });
+
+  test('a reward for something else than what is measured on held-out problems: guard/held-out-falls', async () => {
+    training = await startTraining(service);
+    const tokenizer = await training.getTokenizer();
+    const problems = sums.problems({ split: 'held-out', count: 100, seed: 1 });
+    const change: HandOptions['change'] = async (facts) => {
+      if (facts.step % 3 !== 1) return facts;
+      const sampler = await training.saveWeightsAndGetSamplingClient();
+      const { accuracy, interval, n } = await evaluate(sampler, {
+        environment: sums,
+        tokenizer,
+        problems,
+        maxTokens: 8,
+      });
+      const metrics = { 'validation/accuracy': accuracy, 'validation/low': interval.low, 'validation/n': n };
+      return { ...facts, validation: { step: facts.step, metrics } };
+    };
+    const reward = (text: string, { answer }: ArithmeticProblem) => Number(text.trim() !== answer);
+    const alarms = await handLoop({ training, steps: 7, reward, change, learningRate: 2e-3 });
+    expect(grave(alarms)).toEqual(['guard/held-out-falls']);
   });
 });
 

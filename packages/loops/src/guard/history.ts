@@ -43,7 +43,7 @@ export function emptyHistory(): History {
   return {
     ...{ steps: [], first: [], validations: [], updates: 0, rewards: undefined },
     samplers: { seenAt: new WeakMap(), first: undefined, distinct: 0 },
-    rows: { epochs: new Map(), closed: -1, counted: 0, unread: 0 },
+    rows: { epochs: new Map(), closed: -1, counted: 0, repeated: 0, unread: 0 },
     groups: { hashes: new Map() },
   };
 }

@@ -11,6 +11,8 @@ export interface PastRows {
   readonly closed: number;
   /** Rows so far. */
   readonly counted: number;
+  /** Of them, those that came again within their epoch. */
+  readonly repeated: number;
   readonly unread: number;
 }
 
@@ -52,6 +54,7 @@ export function endedEpochs(past: PastRows, rows: RowFacts): { readonly epoch: n
 
 export function rememberRows(past: PastRows, { facts: { rows } }: Observation): PastRows {
   if (rows === undefined || !(rows.of > 0)) return past;
+  const again = repeatedRows(past, rows).length;
   const ended = new Set(endedEpochs(past, rows).map(({ epoch }) => epoch));
   const epochs = new Map(past.epochs);
   for (const { epoch, key } of takenRows(rows, past)) {
@@ -62,6 +65,7 @@ export function rememberRows(past: PastRows, { facts: { rows } }: Observation): 
     epochs,
     closed: Math.max(past.closed, ...ended),
     counted: past.counted + rows.keys.length,
+    repeated: past.repeated + again,
     unread: rows.unread ?? past.unread,
   };
 }

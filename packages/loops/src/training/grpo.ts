@@ -209,7 +209,7 @@ async function steps<P, G extends SampledRollouts, A>(
       allMetrics.push(metrics);
       const cutOff = run.overlong === 'mask' ? ' or only answers that were cut off' : '';
       const reason = `every group had equal rewards${cutOff}, so there was nothing to learn from`;
-      const alarms = guard.look({ step, groups, policy, metrics, ...validator?.newest });
+      const alarms = guard.lookAt({ step, groups, policy, metrics, ...validator?.newest });
       await onStep?.({ type: 'step-skipped', reason, ...facts, alarms, metrics });
       await guard.act(alarms);
       await end(step);
@@ -242,7 +242,7 @@ async function steps<P, G extends SampledRollouts, A>(
       ...stepTime(engine),
     };
     const { data, sources } = passes;
-    const alarms = guard.look({
+    const alarms = guard.lookAt({
       ...{ step, groups, policy, metrics, data, sources, ...validator?.newest },
       outputs: passed.outputs,
       update: updated,

@@ -1,10 +1,14 @@
 /** Supervised fine-tuning: shuffled batches of examples, cross entropy, one optimizer step each. */
 import { complaint, type DatumFor } from '@loopwright/protocol';
+import type { Alarm } from '../guard/alarm.js';
+import { datumKey } from '../guard/datum-key.js';
+import type { GuardOptions } from '../guard/guard.js';
 import { ratioInterval } from '../statistics/intervals.js';
 import type { CheckpointOptions } from './checkpoints.js';
 import type { Trainer } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
 import type { LoopNotice } from './grpo-options.js';
+import { LoopGuard } from './loop-guard.js';
 import { learningRateWithin, wholeNumber } from './options.js';
 import { Progress } from './progress.js';
 import { type Scope, withScope } from './scope.js';
@@ -47,6 +51,8 @@ export interface SftOptions extends CheckpointOptions {
    * (`validation/loss_low`, `validation/loss_high`; not of one example), `validation/n` (examples), `validation/tokens`, `time/validation_ms`.
    */
   readonly onValidation?: (validation: ValidationStep) => void | Promise<void>;
+  /** Alarms of the run; false is none. What they say goes to `onNotice` unless `guard.onAlarm` takes it. */
+  readonly guard?: GuardOptions | false;
   /** Told at once of the end of an epoch that isn't the last, and of a run with nothing left; default: `console.warn` with the message. */
   readonly onNotice?: (notice: LoopNotice) => void;
   /** Milliseconds, for the `time/` metrics; default the performance clock. */
@@ -60,6 +66,8 @@ export interface SftStep {
   readonly totalSteps: number;
   /** `loss/mean` (per weighted target token), `tokens/trained`, `tokens/target`, `time/train_ms`, and what the engine reports. */
   readonly metrics: Metrics;
+  /** Raised at this step. */
+  readonly alarms: readonly Alarm[];
 }
 
 export interface SftResult {
@@ -93,6 +101,7 @@ export async function runSft({
   checkpoints,
   onStep,
   onValidation,
+  guard: guardOptions = {},
   onNotice = ({ message }) => console.warn(message),
   now = () => performance.now(),
 }: SftOptions): Promise<SftResult> {
@@ -130,13 +139,17 @@ export async function runSft({
     let after = await validate(progress.step);
     const before = progress.state === undefined ? after : progress.state.before;
     const metrics: Metrics[] = [];
+    const guard = new LoopGuard({ guard: guardOptions, onNotice });
+    // Of an epoch that began in another process this one can't know which examples were taken.
+    const wholeEpochsFrom = from.offset > 0 ? from.epoch + 1 : from.epoch;
     for (const { examples, epoch, next } of batches) {
       scope.check();
       const start = now();
-      const [passed, updated] = await progress.train(scope, [
+      const calls = progress.train(scope, [
         (stop) => training.forwardBackward(examples, 'cross_entropy', {}, { signal: stop }),
         (stop) => training.optimStep({ learningRate, weightDecay: 0, gradClipNorm, signal: stop }),
       ]);
+      const [passed, updated] = await guard.watch(progress.step + 1, calls);
       const stepMetrics: Metrics = {
         ...passed.metrics,
         ...updated.metrics,
@@ -147,7 +160,14 @@ export async function runSft({
       };
       metrics.push(stepMetrics);
       const step = progress.step + 1;
-      await onStep?.({ type: 'step-end', step, totalSteps, metrics: stepMetrics });
+      const alarms = guard.look({
+        ...{ step, metrics: stepMetrics, data: examples, update: updated, learningRate, ...validator.newest },
+        ...(epoch < wholeEpochsFrom
+          ? {}
+          : { rows: { keys: examples.map(datumKey), epochs: examples.map(() => epoch), of: data.length } }),
+      });
+      await onStep?.({ type: 'step-end', step, totalSteps, metrics: stepMetrics, alarms });
+      await guard.act(alarms);
       await progress.end(scope, { ...next, before: before ?? null }, { isLast: step === totalSteps });
       after = await validate(step);
       if (next.epoch > epoch && next.epoch < epochs) {

@@ -9,14 +9,19 @@ export const rowsTwice = alarmRule({
   remedy:
     'look for a row that is in the data twice (loopwright preflight), two rows of one id, or a resume that goes back behind its checkpoint',
   needs: '`rows`',
-  limits: { share: { value: 0.01, why: 'of the rows of a step: real data has a few doubles, which are a note' } },
+  limits: {
+    share: {
+      value: 0.01,
+      why: 'of the rows of an epoch, over the run so far: real data has a few doubles, which are a note',
+    },
+  },
   look({ now: { facts }, past, limits }) {
     const { rows } = facts;
     if (rows === undefined) return undefined;
     const again = repeatedRows(past.rows, rows);
     if (again.length === 0) return undefined;
     return {
-      level: again.length > limits.share * rows.keys.length ? 'warn' : 'note',
+      level: past.rows.repeated + again.length > limits.share * rows.of ? 'warn' : 'note',
       seen: `${again.length} of ${rows.keys.length} rows of the step were taken before in epoch ${again[0]!.epoch + 1}`,
       where: `the first: row ${rows.keys.indexOf(again[0]!.key)} of the step`,
     };

@@ -11,7 +11,7 @@ import { valuesOf } from '../windows.js';
 /** Whether the mean reward is near to the highest that was ever seen: then it is what was wanted. */
 function isNearTop({ metrics }: Observation, { rewards }: History): boolean {
   const value = metrics['reward/mean'];
-  if (rewards === undefined || value === undefined) return false;
+  if (rewards === undefined || value === undefined || rewards.low === rewards.high) return false;
   return value >= rewards.high - 0.1 * (rewards.high - rewards.low);
 }
 

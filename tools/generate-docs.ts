@@ -1,6 +1,7 @@
 /** Writes the generated pages of `docs/`; with --check, fails when one of them isn't what it would write. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { alarmRules } from '@loopwright/loops';
 import { errorCatalogue, losses } from '@loopwright/protocol';
 import { limitLines } from '@loopwright/server';
 
@@ -52,17 +53,59 @@ const [tableBegin, tableEnd] = [
   '<!-- End. -->',
 ];
 
-/** The guide as it is, with the table as it is to be. */
-async function limitsPage(): Promise<string> {
-  const text = await readFile(fileURLToPath(new URL(`../${limitsGuide}`, import.meta.url)), 'utf8');
-  const [before, rest = ''] = text.split(tableBegin);
-  return [before, tableBegin, '\n\n', limitLines().join('\n'), '\n\n', tableEnd, rest.split(tableEnd)[1]].join('');
+/** A guide as it is, with what stands between the marks as it is to be. */
+async function withGenerated(name: string, begin: string, lines: readonly string[]): Promise<string> {
+  const text = await readFile(fileURLToPath(new URL(`../${name}`, import.meta.url)), 'utf8');
+  const [before, rest = ''] = text.split(begin);
+  return [before, begin, '\n\n', lines.join('\n'), '\n\n', tableEnd, rest.split(tableEnd)[1]].join('');
+}
+
+const guardGuide = 'docs/guides/guard.md';
+const guardBegin = '<!-- Generated from packages/loops/src/guard/registry.ts by npm run docs. -->';
+
+type AlarmRule = (typeof alarmRules)[number];
+
+function alarmPage(rule: AlarmRule): readonly string[] {
+  const limits = Object.entries<{ readonly value: number; readonly why: string }>(rule.limits);
+  const explains = 'explains' in rule ? rule.explains.map(linkOf).join(', ') : '';
+  return [
+    `**${sentence(rule.what)}** Levels: ${rule.levels.join(', ')}. Needs: ${rule.needs}.`,
+    '',
+    `**What to do.** ${sentence(rule.remedy)}`,
+    ...(limits.length === 0 ? [] : ['', '| limit | value | what it is, and why |', '| --- | --- | --- |']),
+    ...limits.map(([name, { value, why }]) => `| \`${name}\` | ${value} | ${why} |`),
+    ...(explains === '' ? [] : ['', `Where it is raised, its consequences are not: ${explains}.`]),
+  ];
+}
+
+function linkOf(name: string): string {
+  return `[${name}](${name.slice('guard/'.length)}.md)`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function alarmTable(): readonly string[] {
+  const rows = alarmRules.map(
+    ({ name, levels, what }) => `| [\`${name}\`](${name}.md) | ${levels.join(', ')} | ${what} |`,
+  );
+  return ['| alarm | levels | what it says |', '| --- | --- | --- |', ...rows];
 }
 
 const pages = {
   'docs/errors.md': errorsPage(),
   'docs/losses.md': lossesPage(),
-  [limitsGuide]: await limitsPage(),
+  [limitsGuide]: await withGenerated(limitsGuide, tableBegin, limitLines()),
+  [guardGuide]: await withGenerated(guardGuide, guardBegin, alarmTable()),
+  ...Object.fromEntries(
+    await Promise.all(
+      alarmRules.map(async (rule) => {
+        const name = `docs/guides/${rule.name}.md`;
+        return [name, await withGenerated(name, guardBegin, alarmPage(rule))] as const;
+      }),
+    ),
+  ),
 };
 const isCheck = process.argv.includes('--check');
 const stale: string[] = [];

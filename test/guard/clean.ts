@@ -169,17 +169,16 @@ export async function runClean(
   return { name, steps, alarms };
 }
 
-/** `npx tsx test/guard/clean.ts [STEPS] [FIRST] [LAST]` prints the table of the results. */
+/** `npx tsx test/guard/clean.ts [STEPS] [SEEDS]` prints the table of the results; SEEDS is added to each seed. */
 if (process.argv[1]?.endsWith('guard/clean.ts') === true) {
-  const [steps = 20, first = 1, last = cleanRuns.length] = process.argv.slice(2).map(Number);
+  const [steps = 20, seeds = 0] = process.argv.slice(2).map(Number);
   await using service = await connect();
-  for (const run of cleanRuns.slice(first - 1, last)) {
-    const { name, alarms } = await runClean(run, { service, steps });
+  for (const run of cleanRuns) {
+    const seed = run.seed + seeds;
+    const { name, alarms } = await runClean({ ...run, seed }, { service, steps });
     const of = (level: string) => alarms.filter((alarm) => alarm.level === level);
-    const names = (level: string) => of(level).map((alarm) => `\`${alarm.name}\` at step ${alarm.step}`);
-    console.log(
-      `| ${name} | ${run.seed} | ${steps} | ${of('stop').length} | ${of('warn').length} | ${of('note').length} | ${[...names('stop'), ...names('warn'), ...names('note')].join(', ')} |`,
-    );
-    for (const alarm of alarms) console.error(`${alarm.name} ${alarm.level} ${alarm.step}: ${alarm.seen}`);
+    const counts = ['stop', 'warn', 'note'].map((level) => of(level).length).join(' | ');
+    const names = alarms.map((alarm) => `\`${alarm.name}\` at step ${alarm.step}: ${alarm.seen}`).join('; ');
+    console.log(`| ${name} | ${seed} | ${steps} | ${counts} | ${names} |`);
   }
 }

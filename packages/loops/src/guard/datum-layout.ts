@@ -1,6 +1,7 @@
 /** A datum beside what it was made of: which of its targets were sampled, and whether it says so. */
+
+import { weightsOf } from './datum-weights.js';
 import type { DatumFacts, DatumSource, SourcePart } from './facts.js';
-import { weightsOf } from './observation.js';
 
 export interface Layout {
   /** Token sequence that it was made of. */

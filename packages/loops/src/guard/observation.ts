@@ -1,6 +1,7 @@
 /** The facts of a step, counted once for all rules. */
 import { mean, populationStd } from '../statistics/advantages.js';
 import type { Metrics } from '../training/grpo-metrics.js';
+import { type Layout, layoutOf } from './datum-layout.js';
 import type { GroupFacts, SampleFacts, StepFacts } from './facts.js';
 
 export interface Observation {
@@ -12,6 +13,8 @@ export interface Observation {
   readonly samples: readonly SampleFacts[];
   /** Of the answers that have one. */
   readonly rewards_PG: readonly (readonly number[])[];
+  /** Of each datum, where it is known what it was made of. */
+  readonly layouts: readonly (Layout | undefined)[];
   readonly failed: number;
   readonly isUpdate: boolean;
 }
@@ -35,20 +38,9 @@ export function observationOf(facts: StepFacts): Observation {
   const all = { ...measured, ...metrics, ...update?.metrics };
   return {
     ...{ step, facts, groups, samples, rewards_PG },
+    layouts: facts.sources?.map((source) => source && layoutOf(source)) ?? [],
     metrics: learningRate === undefined ? all : { ...all, 'optim/lr': learningRate },
     failed: samples.filter(({ status }) => status === 'grader_error' || status === 'timeout').length,
     isUpdate: update !== undefined || all['optim/grad_norm'] !== undefined,
   };
-}
-
-/** Weight of each target position; rows of several targets count as their sum. */
-export function weightsOf({
-  modelInput,
-  lossFnInputs: { weights },
-}: NonNullable<StepFacts['data']>[number]): ArrayLike<number> {
-  if (weights === undefined) return new Array<number>(modelInput.length).fill(1);
-  if (typeof weights[0] !== 'object') return weights as ArrayLike<number>; // true: flat, or rows all along
-  return Array.from(weights, (row) =>
-    typeof row === 'number' ? row : row.reduce((sum, each) => sum + Math.abs(each), 0),
-  );
 }

@@ -1,5 +1,5 @@
 /** Whether datums train the tokens that were sampled, each predicted by the one before it. */
-import { hasOtherTokens, layoutOf, maskShift, targetShift } from '../datum-layout.js';
+import { hasOtherTokens, maskShift, targetShift } from '../datum-layout.js';
 import { alarmRule } from '../rule.js';
 
 export const shiftedDatum = alarmRule({
@@ -17,8 +17,8 @@ export const shiftedDatum = alarmRule({
     'guard/retokenized',
     'guard/gradient-exploding',
   ],
-  look({ now: { facts } }) {
-    const { data = [], sources = [] } = facts;
+  look({ now: { facts, layouts } }) {
+    const { data = [] } = facts;
     const shifts = data.map(targetShift);
     const first = shifts.findIndex((shift) => shift !== undefined);
     if (first !== -1) {
@@ -30,8 +30,8 @@ export const shiftedDatum = alarmRule({
       };
     }
     const known = data.flatMap((datum, i) => {
-      const source = sources[i];
-      return source === undefined ? [] : [maskShift(datum, layoutOf(source))];
+      const layout = layouts[i];
+      return layout === undefined ? [] : [maskShift(datum, layout)];
     });
     // A mask of the caller's own may look so in a datum or two, not in all.
     if (known.length < 2 || known.some((shift) => shift === 0 || shift !== known[0])) return undefined;
@@ -52,11 +52,11 @@ export const retokenized = alarmRule({
   needs: '`data` and `sources`; for the note, `groups` with `retokenizedTurns`',
   limits: {},
   explains: ['guard/ratio'],
-  look({ now: { facts, samples } }) {
-    const { data = [], sources = [] } = facts;
+  look({ now: { facts, samples, layouts } }) {
+    const { data = [] } = facts;
     const other = data.flatMap((datum, i) => {
-      const source = sources[i];
-      return source !== undefined && hasOtherTokens(datum, layoutOf(source)) ? [i] : [];
+      const layout = layouts[i];
+      return layout !== undefined && hasOtherTokens(datum, layout) ? [i] : [];
     });
     if (other.length > 0)
       return {

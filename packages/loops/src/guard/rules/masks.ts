@@ -1,7 +1,8 @@
 /** What the weights of the data cover. */
-import { layoutOf, trainedOf } from '../datum-layout.js';
+import { trainedOf } from '../datum-layout.js';
+import { weightsOf } from '../datum-weights.js';
 import type { DatumFacts, SourcePart } from '../facts.js';
-import { type Observation, weightsOf } from '../observation.js';
+import type { Observation } from '../observation.js';
 import { alarmRule } from '../rule.js';
 
 export const maskEmpty = alarmRule({
@@ -38,12 +39,11 @@ interface Covered {
 }
 
 /** Trained targets of a kind, over all datums whose making is known. */
-function covered({ facts: { data = [], sources = [] } }: Observation, kind: SourcePart['kind']): Covered {
+function covered({ facts: { data = [] }, layouts }: Observation, kind: SourcePart['kind']): Covered {
   let [count, trained, first] = [0, 0, -1];
   for (const [i, datum] of data.entries()) {
-    const source = sources[i];
-    if (source === undefined) continue;
-    const layout = layoutOf(source);
+    const layout = layouts[i];
+    if (layout === undefined) continue;
     const own = trainedOf(datum, layout, kind);
     count += own;
     trained += own + trainedOf(datum, layout, 'sampled');

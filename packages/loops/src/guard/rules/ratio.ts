@@ -1,6 +1,6 @@
 /** The importance ratio where it has to be 1. */
 
-import { weightsOf } from '../observation.js';
+import { weightsOf } from '../datum-weights.js';
 import { alarmRule } from '../rule.js';
 import { samplerAge } from './sampler.js';
 

@@ -58,7 +58,10 @@ test('two runs of a program are listed, shown and compared', async () => {
   expect(compared.events).toMatchObject([
     {
       changes: [{ path: 'config.rate', a: 0.1, b: 0.2 }],
-      metrics: [{ name: 'reward/mean', n: 3, step: 3, differing: 3, firstDifference: 1 }],
+      metrics: [
+        { name: 'grade/errors', differing: 0 },
+        { name: 'reward/mean', n: 3, step: 3, differing: 3, firstDifference: 1 },
+      ],
     },
   ]);
   const missing = await loopwright('runs', 'show', 'runs/none');

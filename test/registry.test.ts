@@ -33,7 +33,7 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   ]);
   expect((await registry('list', '--all', '--kind', 'sampler')).events).toMatchObject([{ number: 1 }]);
   expect((await registry('reject', id, '--note', 'too short')).code).toBe(0);
-  expect((await registry('approve', arn)).code).toBe(0);
+  expect((await registry('approve', arn, '--without-results', 'a test')).code).toBe(0);
   expect((await registry('tag', id, 'team=math', 'stage=trial')).code).toBe(0);
   expect((await registry('tag', id, '--remove', 'stage')).code).toBe(0);
   expect((await registry('metrics', id, 'eval/accuracy=0.5', 'eval/length=12', '--note', '20 problems')).code).toBe(0);
@@ -41,7 +41,9 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   expect((await registry('keep', 'sagemaker-default/1')).events).toMatchObject([{ expiresAtMs: null }]);
   const shown = await runCommand(['registry', 'show', id, '--url', url], { home });
   expect(shown.stdout).toMatch(/counts up\n/);
-  expect(shown.stdout).toMatch(/approval +Approved\n +tags +team=math\n/);
+  expect(shown.stdout).toMatch(
+    /approval +Approved: approved with evaluation missing, regression missing, cost missing: a…\n +tags +team=math\n/,
+  );
   expect(shown.stdout).toMatch(/data since +1 passes, 1 datums, 4 tokens, digest [0-9a-f]{16}…\n/);
   expect(shown.stdout).toMatch(/\neval\/accuracy +0\.5 .+20 problems\n/);
 

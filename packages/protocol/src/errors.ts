@@ -284,6 +284,12 @@ export const errorCatalogue = {
     doc: 'An alarm of the guard ended the run: `details` has its name, step and page.',
     remedy: 'do what the alarm advises, then go on from the last checkpoint before its step; onAlarm decides otherwise',
   },
+  approval_refused: {
+    status: 409,
+    retryable: false,
+    doc: 'A version was to be approved without the results of an evaluation, or although they say that it fell.',
+    remedy: 'attach the results with loopwright eval, or give the reason to do without',
+  },
   loss_function_failed: {
     status: 500,
     retryable: false,

@@ -62,3 +62,5 @@ export {
 } from './session.js';
 export type { FloatTensor, IdTensor, TensorShape } from './tensor.js';
 export { floatTensor, idTensor } from './tensor.js';
+export type { ApprovalGap, VersionResult } from './version-results.js';
+export { approvalGaps, versionResults } from './version-results.js';

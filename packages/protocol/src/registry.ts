@@ -103,7 +103,12 @@ export interface VersionFile {
 /** What a change says anew; what it leaves out stays. */
 export interface VersionChange {
   readonly description?: string;
-  readonly approval?: { readonly status: ApprovalStatus; readonly note: string };
+  readonly approval?: {
+    readonly status: ApprovalStatus;
+    readonly note: string;
+    /** Why it is approved although results of an evaluation are missing, or say that it fell; kept in the note. */
+    readonly withoutResults?: string;
+  };
   /** Null takes a tag away. */
   readonly tags?: Readonly<Record<string, string | null>>;
   /** By name; null takes a metric away. */

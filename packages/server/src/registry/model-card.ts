@@ -1,4 +1,5 @@
 /** The model card of a version: what it is, how it came about and what was measured of it, as Markdown for people and as JSON for programs. */
+import { approvalGaps, type VersionResult } from '@loopwright/protocol';
 import type { DescribedVersion } from './version.js';
 
 /** Markdown with the front matter that model hubs read. Texts of people are quoted, so that they stay texts. */
@@ -13,6 +14,8 @@ export function modelCard(version: DescribedVersion): string {
   const lines = ['---', ...front, '---', '', `# ${inline(groupName)}, version ${number}`, ''];
   if (description !== '') lines.push(...description.split(/\r?\n/).map((line) => `> ${inline(line)}`), '');
   lines.push(...table(['what', ''], factsOf(version)), '');
+  const results = resultLines(metrics);
+  if (results.length > 0) lines.push('## Against the start of its training', '', ...results, '');
   if (metrics.length > 0) {
     const rows = metrics.map(({ name, value, note, atMs }) => [
       name,
@@ -24,6 +27,24 @@ export function modelCard(version: DescribedVersion): string {
   }
   if (Object.keys(tags).length > 0) lines.push('## Tags', '', ...table(['tag', 'value'], Object.entries(tags)), '');
   return `${lines.join('\n')}`;
+}
+
+/** The three results that an approval asks for, those that are there. */
+function resultLines(metrics: DescribedVersion['metrics']): string[] {
+  const found = new Map(metrics.map(({ name, value }) => [name, value]));
+  const missing = approvalGaps(metrics).flatMap(({ result, why }) => (why === 'missing' ? [result] : []));
+  const value = (name: string): number => found.get(name) ?? Number.NaN;
+  const range = (name: string, digits: number): string =>
+    `${value(`${name}/difference_low`).toFixed(digits)} to ${value(`${name}/difference_high`).toFixed(digits)}`;
+  const paired = (name: string): string =>
+    `${value(`${name}/difference`).toFixed(3)} (95 % interval ${range(name, 3)}, n = ${value(`${name}/n`)})`;
+  const lines: Readonly<Record<VersionResult, string>> = {
+    evaluation: `- evaluation: share right on held-out rows, difference ${paired('eval')}`,
+    regression: `- regression: share of cases passed, difference ${paired('regression')}`,
+    cost: `- cost: sampled tokens of an answer, difference ${value('cost/tokens/difference').toFixed(1)}; an answer takes ${value('cost/latency_p50_ms').toFixed(0)} ms (p50), ${value('cost/latency_start_p50_ms').toFixed(0)} ms from the start`,
+  };
+  const names = Object.keys(lines) as VersionResult[]; // true: its own keys
+  return names.filter((name) => !missing.includes(name)).map((name) => lines[name]);
 }
 
 /** The JSON form that the model package API carries as text. */

@@ -1,5 +1,5 @@
 /** What people say of versions, and what becomes of them, over our own routes and over those of the model package API. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError, versionResults } from '@loopwright/protocol';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.js';
 import { pass, saveState, saveWeights, step } from '../testing/operations.js';
@@ -57,6 +57,45 @@ describe('what is said of a version', () => {
     expect(card.evaluation_details[0].metric_groups[0].metric_data).toEqual([
       { name: 'eval/accuracy', type: 'number', value: 0.52, notes: '1319 problems' },
     ]);
+  });
+
+  it('is approved with the results of an evaluation, or with a reason that is kept', async () => {
+    const server = await started();
+    await server.train('s', 1, saveState);
+    const approve = (more: object = {}, metrics: object = {}) =>
+      server.request('PATCH', path(1), { approval: { status: 'Approved', note: 'fine', ...more }, metrics });
+    const refused = await approve();
+    expect([refused.status, refused.body]).toMatchObject([
+      409,
+      {
+        code: 'approval_refused',
+        details: {
+          got: 'evaluation missing, regression missing, cost missing',
+          remedy: expect.stringContaining('loopwright eval'),
+        },
+      },
+    ]);
+    expect((await approve({ withoutResults: ' ' })).status).toBe(409);
+    expect((await approve({ withoutResults: 'x'.repeat(1000) })).body).toMatchObject({ code: 'invalid_argument' });
+    expect((await approve({ withoutResults: 'a toy' })).status).toBe(200);
+    const note = 'fine; approved with evaluation missing, regression missing, cost missing: a toy';
+    expect(await described(server, 1)).toMatchObject({ approval: { status: 'Approved', note } });
+
+    const names = Object.values(versionResults).flat();
+    const metrics = (changes: Readonly<Record<string, number>> = {}) =>
+      Object.fromEntries(names.map((name) => [name, { value: changes[name] ?? 0.25 }]));
+    const fell = await approve({}, metrics({ 'regression/difference_high': -0.01 }));
+    expect(fell.body).toMatchObject({ code: 'approval_refused', details: { got: 'regression fell' } });
+    expect(await described(server, 1)).toMatchObject({ metrics: [] });
+    // Not distinguishable from the start is a result.
+    expect((await approve({}, metrics({ 'eval/difference_low': -0.1 }))).status).toBe(200);
+    expect(await described(server, 1)).toMatchObject({ approval: { note: 'fine' } });
+    const card = await (await server.fetch(`${path(1)}/card`)).text();
+    expect(card).toContain(
+      '- evaluation: share right on held-out rows, difference 0.250 (95 % interval -0.100 to 0.250, n = 0.25)',
+    );
+    expect(card).toMatch(/- regression: .*\n- cost: /);
+    expect((await server.request('PATCH', path(1), { approval: { status: 'Rejected' } })).status).toBe(200);
   });
 
   it('is refused by field where it is wrong, and then nothing of it is kept', async () => {

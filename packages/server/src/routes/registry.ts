@@ -17,6 +17,7 @@ import {
 import { groupNameOf } from '@loopwright/wires/sagemaker';
 import type { Context } from 'hono';
 import type { BlobStore } from '../blobs/blob-store.js';
+import { checkedApproval } from '../registry/approval.js';
 import { openArchive } from '../registry/archive.js';
 import type { VersionFilter } from '../registry/list-versions.js';
 import { modelCard } from '../registry/model-card.js';
@@ -70,7 +71,9 @@ export function registryRoutes(app: App, { registry, blobs, workspaceId }: Regis
 
   app.get(registryPaths.version, async (c) => c.json(await detail(await registry.describe(workspaceId, idOf(c)))));
   app.patch(registryPaths.version, async (c) => {
-    const change = decodeVersionChange(await readJson(c));
+    const asked = decodeVersionChange(await readJson(c));
+    const { metrics } = await available(idOf(c));
+    const change = checkedApproval(asked, metrics);
     return c.json(await detail(await registry.change(workspaceId, idOf(c), change)));
   });
   app.delete(registryPaths.version, async (c) => {

@@ -80,7 +80,15 @@ const metrics = entries(text(metricPattern, { min: 1, max: limits.metricName }),
 /** What is left out stays; null is as left out, but for `expiresAtMs`, where it keeps the version for good. */
 export const versionChange = z.strictObject({
   description: description.nullish(),
-  approval: z.strictObject({ status: z.enum(approvalStatuses), note: note.nullish() }).nullish(),
+  approval: z
+    .strictObject({
+      status: z.enum(approvalStatuses),
+      note: note.nullish(),
+      withoutResults: note
+        .nullish()
+        .describe('Why it is approved although results of an evaluation are missing or fell.'),
+    })
+    .nullish(),
   tags: tags.nullish().describe('Null takes a tag away.'),
   metrics: metrics.nullish().describe('By name; null takes a metric away.'),
   expiresAtMs: z.int().min(0).nullish().describe('In ms since 1970; null keeps the version for good.'),
@@ -113,7 +121,13 @@ export function decodeVersionChange(body: unknown): VersionChange {
   const { approval, metrics: figures, expiresAtMs, ...others } = checked(versionChange, body, 'body');
   return given({
     ...noNulls(others),
-    approval: approval == null ? undefined : { status: approval.status, note: approval.note ?? '' },
+    approval:
+      approval == null
+        ? undefined
+        : {
+            ...{ status: approval.status, note: approval.note ?? '' },
+            ...(approval.withoutResults == null ? {} : { withoutResults: approval.withoutResults }),
+          },
     metrics:
       figures == null
         ? undefined

@@ -55,6 +55,7 @@ const spellings = {
   connection_lost: fault,
   operation_failed: fault,
   grader_failed: fault,
+  approval_refused: fault,
   guard_stopped: fault,
   grader_gate_failed: fault,
   rollouts_failed: fault,

@@ -69,6 +69,7 @@ const exceptions = {
   connection_lost: fault,
   operation_failed: invalid,
   grader_failed: fault,
+  approval_refused: fault,
   guard_stopped: fault,
   grader_gate_failed: fault,
   rollouts_failed: fault,

@@ -19,11 +19,22 @@ async function change(
 
 export function approvalCommand(
   version: string,
-  { note = '', to, ...address }: ServerAddress & { readonly note?: string; readonly to: 'Approved' | 'Rejected' },
+  {
+    note = '',
+    withoutResults,
+    to,
+    ...address
+  }: ServerAddress & {
+    readonly note?: string;
+    /** Why it is approved without them. */
+    readonly withoutResults?: string;
+    readonly to: 'Approved' | 'Rejected';
+  },
   context: CommandContext,
 ): Promise<void> {
   const text = to === 'Approved' ? 'is approved' : 'is rejected';
-  return change(version, { said: { approval: { status: to, note } }, text }, address, context);
+  const approval = { status: to, note, ...(withoutResults === undefined ? {} : { withoutResults }) };
+  return change(version, { said: { approval }, text }, address, context);
 }
 
 export function describeCommand(

@@ -42,8 +42,9 @@ A version is named by group/number or by its ARN. Examples:
   onVersion('show', 'tell all that is known of a version: lineage, metrics, files').action(async (version, options) =>
     (await import('./show.js')).showCommand(version, options, context),
   );
-  onVersion('approve', 'approve a version')
+  onVersion('approve', 'approve a version that an evaluation was attached to (loopwright eval)')
     .option('--note <text>', 'why')
+    .option('--without-results <reason>', 'although results are missing or fell; the reason is kept in the note')
     .action(async (version, options) =>
       (await annotate()).approvalCommand(version, { ...options, to: 'Approved' }, context),
     );

@@ -1,13 +1,16 @@
 /** The programs of the guides, run as they are printed there. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { temporaryDirectory } from '@loopwright/testkit';
 import type { CustomDatum } from 'loopwright';
 import { expect, test } from 'vitest';
+import { runCommand } from '../support/command.js';
 import { judged, person, query, remote, search } from './built-in-graders.js';
 import { drawTo } from './own-gradient.js';
 
@@ -44,6 +47,27 @@ test('the guide to data shows a program that prints what the guide says', async 
   const data = read('../../docs/guides/data.md');
   expect(data).toContain(block('ts', read('data.ts')));
   expect(data).toContain(block('', await outputOf('data.ts')));
+});
+
+test('the guide to runs shows a program that prints what the guide says, and commands that show what it kept', async () => {
+  const runs = read('../../docs/guides/runs.md');
+  expect(runs).toContain(block('ts', read('runs.ts')));
+  await using folder = await temporaryDirectory();
+  const env = { PATH: process.env.PATH ?? '', HOME: folder.path, LOOPWRIGHT_HOME: folder.path };
+  const program = fileURLToPath(new URL('runs.ts', import.meta.url));
+  const loader = import.meta.resolve('tsx');
+  for (let time = 0; time < 2; time++) {
+    const { stdout } = await run(process.execPath, ['--import', loader, program], { env, cwd: folder.path });
+    expect(runs).toContain(block('', stdout));
+  }
+  const commands = [...runs.matchAll(/^npx loopwright ((?:runs|report)\b[^#\n]*)/gm)].map(([, words]) => words!.trim());
+  expect(commands).toHaveLength(5);
+  for (const words of commands) {
+    const { code, stdout } = await runCommand(words.split(/ +/), { home: folder.path, cwd: folder.path });
+    expect([words, code, stdout]).toEqual([words, 0, expect.stringMatching(/sums|runs\.ts/)]);
+  }
+  const events = await readdir(join(folder.path, 'runs', 'sums', 'tensorboard'));
+  expect(events).toEqual([expect.stringContaining('tfevents')]);
 });
 
 test('the guide to losses of your own shows a program that prints what the guide says', async () => {

@@ -42,7 +42,7 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   const shown = await runCommand(['registry', 'show', id, '--url', url], { home });
   expect(shown.stdout).toMatch(/counts up\n/);
   expect(shown.stdout).toMatch(
-    /approval +Approved: approved with evaluation missing, regression missing, cost missing: a…\n +tags +team=math\n/,
+    /approval +Approved: approved with evaluation missing, regression missing, cost missing: a test\n +tags +team=math\n/,
   );
   expect(shown.stdout).toMatch(/data since +1 passes, 1 datums, 4 tokens, digest [0-9a-f]{16}…\n/);
   expect(shown.stdout).toMatch(/\neval\/accuracy +0\.5 .+20 problems\n/);

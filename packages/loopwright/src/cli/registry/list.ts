@@ -92,8 +92,8 @@ export function stateText({ state, expiresAtMs }: Pick<VersionSummary, 'state' |
 }
 
 /** Text of people in a table: in one line, and without what a terminal would obey. */
-export function oneLine(text: string): string {
+export function oneLine(text: string, most = 60): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
   const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
-  return plain.length > 60 ? `${plain.slice(0, 59)}…` : plain;
+  return plain.length > most ? `${plain.slice(0, most - 1)}…` : plain;
 }

@@ -1,6 +1,6 @@
 /** `loopwright registry show`: all that is known of a version. */
 import type { VersionDetail } from '@loopwright/client';
-import type { TrainedData, TrainingSpec } from '@loopwright/protocol';
+import { type TrainedData, type TrainingSpec, versionLimits } from '@loopwright/protocol';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
@@ -23,7 +23,10 @@ export function showVersion(version: VersionDetail, ancestors: readonly VersionD
     ['arn', version.id],
     ['kind', version.kind],
     ['state', stateText(version)],
-    ['approval', approval.note === '' ? approval.status : `${approval.status}: ${oneLine(approval.note)}`],
+    [
+      'approval',
+      approval.note === '' ? approval.status : `${approval.status}: ${oneLine(approval.note, versionLimits.note)}`,
+    ],
     ...(tagText.length === 0 ? [] : [['tags', tagText.join(', ')] as const]),
     ['base model', version.baseModel],
     ['trained', trainingText(version.training)],

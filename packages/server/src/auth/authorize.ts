@@ -47,7 +47,7 @@ export function authorizer(apiKey: string | undefined, now: () => number = Date.
         return;
       }
       if (credentials.scheme === 'bearer' && timingSafeEqual(digest(credentials.key), expected)) return;
-      throw refused(got[credentials.scheme]);
+      throw own === undefined ? refused(got[credentials.scheme]) : refusedTinker();
     },
   };
 }
@@ -92,6 +92,17 @@ function refused(fault: string): LoopwrightError {
     expected: 'Bearer and the key of this server, or a signature made with it as secret',
     got: fault,
     remedy: 'give the client the key that the server was started with',
+  });
+}
+
+/** That header is what the Tinker SDK sends, whose user set a variable and no header. */
+function refusedTinker(): LoopwrightError {
+  return complaint({
+    code: 'unauthenticated',
+    field: 'X-API-Key',
+    expected: 'tml- and the key of this server',
+    got: 'another key',
+    remedy: 'set TINKER_API_KEY to tml- and the key that the server was started with',
   });
 }
 

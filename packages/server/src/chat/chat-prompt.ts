@@ -23,7 +23,7 @@ export interface ChatPrompt {
 export function chatPrompt(tokenizer: Tokenizer, request: ChatRequest): ChatPrompt {
   const { turnFormat } = tokenizer;
   const { tools, toolChoice, parallelToolCalls, templateVariables, reasoningEffort } = request;
-  checkTools(tokenizer, request);
+  checkModel(tokenizer, request);
   if (reasoningEffort !== undefined && !turnFormat.reasoningEffort) {
     throw complaint({
       field: 'body.reasoning_effort',
@@ -58,11 +58,18 @@ export function chatPrompt(tokenizer: Tokenizer, request: ChatRequest): ChatProm
   };
 }
 
-function checkTools(
+function checkModel(
   { turnFormat, hasChatTemplate }: Tokenizer,
   { tools, messages, parallelToolCalls }: ChatRequest,
 ): void {
-  if (!hasChatTemplate) return; // what rendering says of that is clearer
+  if (!hasChatTemplate) {
+    throw complaint({
+      field: 'body.model',
+      expected: 'a model with a chat template',
+      got: 'a model without one',
+      remedy: 'name a model that was trained for chats, or send the prompt as text to /v1/completions',
+    });
+  }
   const { tools: format } = turnFormat;
   if (tools.length > 0 && (format === 'none' || format === 'unknown')) {
     throw complaint({

@@ -109,10 +109,15 @@ export class ModelRegistry {
     return card;
   }
 
+  /** How a model that isn't here comes here, where its name is one of the hub. */
+  pullRemedy(id: string): string | undefined {
+    return this.#cache?.remedy(id);
+  }
+
   #unknownModel(id: string): LoopwrightError {
     const names = this.#models.map((model) => model.id).join(', ');
     const installed = names === '' ? 'an installed model (there is none)' : `one of ${names}`;
-    const pull = this.#cache?.remedy(id);
+    const pull = this.pullRemedy(id);
     const others = this.#allowPaths
       ? 'name one of these, or a directory with config.json, weights and tokenizer by its absolute path'
       : 'name one of these, or start the server with that model (loopwright serve --model id=directory)';

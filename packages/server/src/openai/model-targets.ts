@@ -26,6 +26,9 @@ export interface ModelTargetsOptions {
 /** Entries of each kind that a list has at most. */
 const maximumListed = 1000;
 
+/** Base models that a refusal names at most. */
+const maximumNamed = 8;
+
 export class ModelTargets {
   readonly #options: ModelTargetsOptions;
 
@@ -53,8 +56,16 @@ export class ModelTargets {
       field: 'body.model',
       expected: 'the name of a session, a saved version (group/number, or its ARN), or a base model of this server',
       got: model.slice(0, 200),
-      remedy: 'GET /v1/models lists what there is',
+      remedy: await this.#remedyFor(model),
     });
+  }
+
+  async #remedyFor(model: string): Promise<string> {
+    const bases = (await this.#options.models.list()).map(({ id }) => id);
+    const some = bases.slice(0, maximumNamed).join(', ');
+    const listed = `GET /v1/models lists what there is${some === '' ? '' : `, such as ${some}`}`;
+    const pull = this.#options.models.pullRemedy(model);
+    return pull === undefined ? listed : `${listed}; or ${pull}`;
   }
 
   /** Base models, then live sessions and saved versions, newest first. */

@@ -1,6 +1,6 @@
 /** The HTTP application: every route, and around them request ids, keys, the log line and errors in the shape of their plane. */
 import { randomUUID } from 'node:crypto';
-import { asLoopwrightError, complaint, type LoopwrightError } from '@loopwright/protocol';
+import { asLoopwrightError, type LoopwrightError } from '@loopwright/protocol';
 import type { WireName } from '@loopwright/wires';
 import { healthPath, modelsPath, openApiPath, tracePath, usagePath } from '@loopwright/wires/loopwright';
 import { decodeUsageQuery, openApiDocument } from '@loopwright/wires/loopwright/server';
@@ -25,6 +25,7 @@ import { chatRoutes } from './chat.js';
 import type { App, RouteEnv } from './context.js';
 import { type ControlPlaneOptions, controlPlane } from './control-plane.js';
 import { modelFiles } from './model-files.js';
+import { noRoute } from './no-route.js';
 import { openaiRoutes } from './openai.js';
 import { readBody } from './read-body.js';
 import { registryRoutes } from './registry.js';
@@ -152,8 +153,7 @@ export function createApp(options: AppOptions): App {
   modelFiles(app, options.hub);
 
   app.notFound((c) => {
-    const got = `${c.req.method} ${c.req.path.slice(0, 200)}`;
-    const error = complaint({ code: 'not_found', field: 'path', expected: 'a route of this server', got });
+    const error = noRoute({ method: c.req.method, path: c.req.path, wires });
     return respond(error, c.req.path, c.var.requestId);
   });
 
@@ -198,7 +198,11 @@ function respond(error: LoopwrightError, path: string, requestId: string): Respo
     const { retryAfterMs } = error.details;
     const seconds = Math.max(1, typeof retryAfterMs === 'number' ? Math.ceil(retryAfterMs / 1000) : 1);
     return Response.json(
-      { ...error.toJSON(), request_id: requestId },
+      {
+        ...error.toJSON(),
+        request_id: requestId,
+        ...(path === modelsPath ? encodeOpenAIError(error, { requestId }).body : {}),
+      },
       {
         status: error.status,
         headers: error.status === 429 || error.status === 503 ? { 'retry-after': String(seconds) } : {},

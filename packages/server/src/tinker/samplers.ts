@@ -157,9 +157,9 @@ function tooLong(prompt: number, maxTokens: number, limit: number) {
   return complaint({
     code: 'context_length_exceeded',
     message: `prompt length plus max_tokens exceeds the context: ${prompt} prompt tokens + ${maxTokens} max_tokens > ${limit}`,
-    field: 'max_tokens',
-    expected: `${limit - prompt} at most`,
-    got: String(maxTokens),
-    remedy: 'ask for fewer tokens, or shorten the prompt',
+    ...(prompt < limit
+      ? { field: 'max_tokens', expected: `${limit - prompt} at most`, got: String(maxTokens) }
+      : { field: 'prompt', expected: `${limit - 1} tokens at most`, got: String(prompt) }),
+    remedy: prompt < limit ? 'ask for fewer tokens, or shorten the prompt' : 'shorten the prompt',
   });
 }

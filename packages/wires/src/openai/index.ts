@@ -21,5 +21,5 @@ export type { GenerationRequest } from './generation.js';
 export type { ChatRequestMessage } from './messages.js';
 export type { ServedModel } from './models.js';
 export { encodeModel } from './models.js';
-export { isOpenAIPath, openaiHeaders, openaiPaths } from './routes.js';
+export { isOpenAIPath, openaiHeaders, openaiPaths, openaiResource } from './routes.js';
 export type { ToolChoice, ToolDefinition, ToolRequest } from './tools.js';

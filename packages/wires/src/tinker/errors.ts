@@ -49,8 +49,13 @@ export function encodeFailure(cause: unknown): { readonly error: string; readonl
   return { error: wordsOf(error), category: error.status < 500 ? 'user' : 'server' };
 }
 
+/** Fields that this wire spells otherwise. */
+const fields: Readonly<Record<string, string>> = { baseModel: 'base_model' };
+
 /** Code and message; clients of this wire know the words that it has for a context that is too short. */
-function wordsOf(error: LoopwrightError): string {
-  const { code, message } = error;
-  return `${code}: ${message}`;
+function wordsOf({ code, message, details }: LoopwrightError): string {
+  const { field = '' } = details;
+  const spelled = Object.hasOwn(fields, field) ? fields[field] : undefined;
+  const begins = spelled !== undefined && message.startsWith(`${field}: `);
+  return `${code}: ${begins ? spelled + message.slice(field.length) : message}`;
 }

@@ -8,6 +8,7 @@ import {
   accuracyText,
   type ChatMessage,
   connect,
+  createGuard,
   createRandom,
   createTerminalView,
   type Dataset,
@@ -105,6 +106,7 @@ await withRun(record, async (run) => {
 
   await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
+  const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
   const random = createRandom(seed);
   let queue: typeof toLearn = [];
   for (let step = 1; step <= steps; step++) {
@@ -119,8 +121,10 @@ await withRun(record, async (run) => {
       ...updated.metrics,
       'loss/mean': passed.metrics['loss/sum']! / (batch.length / 2),
     };
-    await run.step(step, metrics);
-    view.onStep({ type: 'step-end', step, totalSteps: steps, metrics });
+    const alarms = guard.look({ step, metrics, data: batch, update: updated });
+    await run.onStep({ type: 'step-end', step, metrics, alarms });
+    view.onStep({ type: 'step-end', step, totalSteps: steps, metrics, alarms });
+    await guard.act(alarms);
   }
   view.close();
   await judge(steps);

@@ -8,6 +8,7 @@ import {
   accuracyText,
   type ChatMessage,
   connect,
+  createGuard,
   createRandom,
   createTerminalView,
   type Dataset,
@@ -119,6 +120,7 @@ await withRun(record, async (run) => {
 
   await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
+  const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
   const random = createRandom(seed);
   let queue: readonly JudgedCompletion[] = [];
   for (let step = 1; step <= steps; step++) {
@@ -126,12 +128,15 @@ await withRun(record, async (run) => {
     const batch = queue.slice(0, batchSize);
     queue = queue.slice(batchSize);
     // Each prompt comes with the answer to another too: how much likelier those became tells how far the model has moved.
-    const pass = training.forwardBackwardCustom(await withReference(ktoData(batch), base), loss);
+    const data = await withReference(ktoData(batch), base);
+    const pass = training.forwardBackwardCustom(data, loss);
     const update = training.optimStep({ learningRate, weightDecay: 0, gradClipNorm: 1 }); // queued behind it
     const [passed, updated] = await Promise.all([pass, update]);
     const metrics = { ...passed.metrics, ...updated.metrics, 'loss/mean': passed.metrics['loss/sum']! / batch.length };
-    await run.step(step, metrics);
-    view.onStep({ type: 'step-end', step, totalSteps: steps, metrics });
+    const alarms = guard.look({ step, metrics, data, update: updated });
+    await run.onStep({ type: 'step-end', step, metrics, alarms });
+    view.onStep({ type: 'step-end', step, totalSteps: steps, metrics, alarms });
+    await guard.act(alarms);
   }
   view.close();
   await judge(steps);

@@ -70,6 +70,12 @@ test('the guide to runs shows a program that prints what the guide says, and com
   expect(events).toEqual([expect.stringContaining('tfevents')]);
 });
 
+test('the guide to the guard shows a program that prints what the guide says', async () => {
+  const guard = read('../../docs/guides/guard.md');
+  expect(guard).toContain(block('ts', read('guard.ts')));
+  expect(guard).toContain(block('', await outputOf('guard.ts')));
+});
+
 test('the guide to losses of your own shows a program that prints what the guide says', async () => {
   expect(guide).toContain(block('ts', read('custom-loss.ts')));
   const stdout = await outputOf('custom-loss.ts');

@@ -13,7 +13,8 @@ export type AlarmDecision = 'continue' | 'stop';
 
 export interface GuardOptions {
   /**
-   * Told of each alarm, and awaited; what it says is done. Default, and where it says nothing: `stop` for the level stop, `continue` for others.
+   * Told of each alarm, and awaited; what it says is done. Where it says nothing: `stop` for the level stop, `continue` for others. Default: `console.warn`
+   * with the alarm in a line, and no more.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is the usual one
   readonly onAlarm?: (alarm: Alarm) => AlarmDecision | void | Promise<AlarmDecision | void>;
@@ -40,7 +41,7 @@ interface Ongoing {
  *
  * @throws `invalid_argument` for an alarm or a limit that there is not
  * @example
- * const guard = createGuard({ onAlarm: (alarm) => console.warn(alarmText(alarm)) });
+ * const guard = createGuard();
  * await guard.observe({ step, sampler, groups, data, outputs: pass.outputs, update });
  */
 export function createGuard(options: GuardOptions = {}): Guard {
@@ -102,7 +103,8 @@ export class Guard {
   async act(alarms: readonly Alarm[], { cause }: { readonly cause?: unknown } = {}): Promise<void> {
     let ending: Alarm | undefined;
     for (const alarm of alarms) {
-      const decision = await this.#options.onAlarm?.(alarm);
+      const { onAlarm = (each: Alarm) => console.warn(alarmText(each)) } = this.#options;
+      const decision = await onAlarm(alarm);
       if ((decision ?? (alarm.level === 'stop' ? 'stop' : 'continue')) === 'stop') ending ??= alarm;
     }
     if (ending !== undefined) throw stopped(ending, cause);

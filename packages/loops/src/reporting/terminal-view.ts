@@ -2,6 +2,7 @@
 import { createLogUpdate } from 'log-update';
 import picocolors from 'picocolors';
 import { escapeText, truncateText } from '../escape-text.js';
+import { type Alarm, alarmText } from '../guard/alarm.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 import type { Rollout } from '../training/rollouts.js';
 import { bar, describeMetrics, phaseSeconds, sparkline, stepLine } from './step-text.js';
@@ -13,6 +14,8 @@ export interface ShownStep {
   readonly totalSteps: number;
   readonly metrics: Metrics;
   readonly reason?: string;
+  /** Shown in the panel until the end; plain lines have one for each. */
+  readonly alarms?: readonly Alarm[];
   readonly groups?: readonly {
     readonly problem: { readonly question: string };
     readonly rollouts: readonly Rollout[];
@@ -49,6 +52,7 @@ function createLines(stream: NodeJS.WritableStream): TerminalView {
   return {
     onStep: (step) => {
       stream.write(`${stepLine(step)}${step.type === 'step-skipped' ? `  skipped: ${step.reason ?? ''}` : ''}\n`);
+      for (const alarm of step.alarms ?? []) stream.write(`${escapeText(alarmText(alarm))}\n`);
     },
     close,
     [Symbol.dispose]: close,
@@ -61,6 +65,7 @@ function createPanel({ stream, title, color = true, samples = 4 }: TerminalViewO
   const paint = picocolors.createColors(color);
   const curve: number[] = [];
   const skipped: number[] = [];
+  const alarms: Alarm[] = [];
   let isClosed = false;
   const close = (): void => {
     if (isClosed) return;
@@ -75,6 +80,7 @@ function createPanel({ stream, title, color = true, samples = 4 }: TerminalViewO
       const value = step.metrics['reward/mean'] ?? step.metrics['loss/mean'];
       if (value !== undefined) curve.push(value);
       if (step.type === 'step-skipped') skipped.push(step.step);
+      alarms.push(...(step.alarms ?? []));
       const range = isReward ? { low: Math.min(0, ...curve), high: Math.max(1, ...curve) } : extent(curve);
       const width = Math.max(10, columns - 30);
       const lines = [
@@ -85,6 +91,7 @@ function createPanel({ stream, title, color = true, samples = 4 }: TerminalViewO
         ...(skipped.length === 0
           ? []
           : [paint.yellow(`skipped steps: ${skipped.length} (${step.reason ?? 'see the log'})`)]),
+        ...alarms.slice(-shownAlarms).map((alarm) => paint.yellow(truncateText(escapeText(alarmText(alarm)), columns))),
         ...sampleLines(step, samples, columns).map(([isGood, line]) => (isGood ? paint.cyan(line) : paint.dim(line))),
       ];
       draw(lines.join('\n'));
@@ -93,6 +100,9 @@ function createPanel({ stream, title, color = true, samples = 4 }: TerminalViewO
     [Symbol.dispose]: close,
   };
 }
+
+/** The last ones, in the panel. */
+const shownAlarms = 4;
 
 function extent(values: readonly number[]): { low: number; high: number } {
   return { low: Math.min(...values), high: Math.max(...values) };

@@ -146,6 +146,7 @@ async function learn({
     ...{ training, environment, tokenizer, steps, seed, signal },
     ...{ groupsPerStep, samplesPerGroup, maxTokens, learningRate },
     reference: { scorer: reference, everySteps: klEverySteps },
+    guard: { onAlarm: (alarm) => console.event({ type: 'alarm', ...alarm }) }, // the view shows them
     onFixedSamples: record.onFixedSamples,
     onStep: async (step) => {
       await record.onStep(step);

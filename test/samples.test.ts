@@ -96,6 +96,7 @@ test('a sign-off is kept with what was seen, and told by show and report', async
   await loopwright('report', 'runs/toy');
   const page = await readFile(join(folder.path, 'runs', 'toy', 'report.html'), 'utf8');
   expect(page).toContain('Signed off by Ada &lt;i&gt;');
+  expect(page).toContain('<summary>1 + 3 tokens</summary><pre>prompt 5\nanswer 7:-0.500 8:-0.250 9:-0.750</pre>');
   expect(page).toContain('&lt;b&gt;\\x1b[31ma at 4');
   expect(page).not.toMatch(/<b>\\x1b|<i>/);
 });

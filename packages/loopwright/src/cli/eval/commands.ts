@@ -2,11 +2,11 @@
 import type { Command } from 'commander';
 import { wholeNumber } from '../arguments.js';
 import type { CommandContext } from '../context.js';
-import { withServer } from '../shared-options.js';
+import { withJson } from '../shared-options.js';
 import { taskArgument } from '../task-module.js';
 
 export function addEval(program: Command, context: CommandContext): void {
-  withServer(program.command('eval'))
+  withJson(program.command('eval'))
     .description(
       'compare a saved version with the start of its training on held-out rows, and attach the results to it',
     )
@@ -25,10 +25,9 @@ export function addEval(program: Command, context: CommandContext): void {
     .option('--margin <points>', 'points that a pass rate may have fallen by', wholeNumber(0, 100), 5)
     .option('--prices <file>', 'JSON with prices of a million tokens, as loopwright usage takes it')
     .option('--no-attach', 'leave the version as it is')
-    .addHelpText(
-      'after',
-      '\nWithout --url and LOOPWRIGHT_URL it works on this machine. Exit code 1 when it is worse, or a suite fell. More: docs/guides/evaluation.md.',
-    )
+    .option('--url <url>', 'of the server that has the version (default: LOOPWRIGHT_URL, or this machine)')
+    .option('--api-key <key>', 'of the server (default: LOOPWRIGHT_API_KEY)')
+    .addHelpText('after', '\nExit code 1 when it is worse, or a suite fell. More: docs/guides/evaluation.md.')
     .action(async (task, version, options) =>
       (await import('./eval-command.js')).evalCommand({ path: task, version }, options, context),
     );

@@ -36,5 +36,22 @@ function card(sample: RunSample): string {
   const parts = components.length === 0 ? '' : `<p>${html(components.map(componentText).join(', '))}</p>`;
   const origin =
     marks === undefined || type !== 'train' ? `step ${step}, ${type}` : `step ${step}, ${marks.join(', ')}`;
-  return `<div class="sample"><p>${html(origin)} <span class="${(reward ?? 0) > 0 ? 'good' : 'bad'}">${html(worth)}</span></p>${parts}<pre>${html(textOf(sample))}</pre></div>`;
+  return `<div class="sample"><p>${html(origin)} <span class="${(reward ?? 0) > 0 ? 'good' : 'bad'}">${html(worth)}</span></p>${parts}<pre>${html(textOf(sample))}</pre>${tokensText(sample)}</div>`;
+}
+
+/** Tokens of an answer that are listed; the rest is in the run's own files. */
+const listed = 1000;
+
+/** Ids and logprobs, folded away. */
+function tokensText({ segments }: RunSample): string {
+  const tokens = segments.flatMap((segment) =>
+    segment.tokens.map((id, i) => `${id}:${(segment.logprobs[i] ?? Number.NaN).toFixed(3)}`),
+  );
+  const prompts = segments.reduce((sum, { prompt }) => sum + prompt.length, 0);
+  const first = segments[0]?.prompt ?? [];
+  const shown = [
+    ...(first.length === 0 ? [] : [`prompt ${first.slice(0, listed).join(' ')}`]),
+    `answer ${tokens.slice(0, listed).join(' ')}${tokens.length > listed ? ' …' : ''}`,
+  ];
+  return `<details><summary>${prompts} + ${tokens.length} tokens</summary><pre>${html(shown.join('\n'))}</pre></details>`;
 }

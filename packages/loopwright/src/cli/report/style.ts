@@ -19,6 +19,6 @@ details{margin-top:12px}summary{cursor:pointer}details .charts{margin-top:10px}
 article{margin-bottom:16px}.samples{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,220px),1fr));gap:10px}
 pre{margin:0;font:13px/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 .question{margin-bottom:6px;font-weight:600}.sample p{display:flex;justify-content:space-between;font-size:12px}.good{color:var(--good)}.bad{color:var(--bad)}
-.sample pre{max-height:320px;overflow:auto}
+.sample pre{max-height:320px;overflow:auto}.sample details{border:0;padding:0;margin-top:8px;font-size:12px;color:var(--soft)}.sample details pre{font-size:11px}
 table{border-collapse:collapse;margin-top:12px;width:100%}th,td{text-align:left;vertical-align:top;padding:4px 12px 4px 0;border-top:1px solid var(--edge);overflow-wrap:anywhere}th{font-weight:400;color:var(--soft);width:30%}
 `;

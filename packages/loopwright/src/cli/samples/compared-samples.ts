@@ -17,7 +17,7 @@ export interface ComparisonSize {
 
 const order: Readonly<Record<RunSample['type'], number>> = { fixed: 0, validation: 1, train: 2 };
 
-/** The fixed problems of the run; then those of validations, then those that were trained on, each with the ones of the most steps first. */
+/** The fixed problems of the run; without any, those of validations; without these, those that were trained on. The ones of the most steps come first. */
 export async function comparedSamples(
   folder: string,
   { problems, columns }: ComparisonSize,
@@ -28,8 +28,10 @@ export async function comparedSamples(
     known.own.add(sample.step);
     steps.set(keyOf(sample), known);
   }
+  const kind = Math.min(...[...steps.values()].map(({ type }) => order[type]));
   const chosen = [...steps]
-    .sort(([, a], [, b]) => order[a.type] - order[b.type] || b.own.size - a.own.size)
+    .filter(([, { type }]) => order[type] === kind)
+    .sort(([, a], [, b]) => b.own.size - a.own.size)
     .slice(0, problems);
   const wanted = new Map(
     chosen.map(([key, { own }]) => [

@@ -74,5 +74,5 @@ async function showSignOffs(
   console.line();
   for (const each of [...earlier, ...said]) console.line(`Signed off by ${signOffText(each)}`);
   if (earlier.length + said.length === 0)
-    console.line('Nobody has signed it off: --sign-off "your name" records that you looked at these.');
+    console.line('Nobody has signed it off: --sign-off "your name" says that you looked at it.');
 }

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { PreflightReport } from 'loopwright';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from './support/command.js';
 
@@ -29,19 +30,27 @@ export const task = defineTask({ name: 'sums', environment, train, heldOut, sett
 test('sums on the bundled model may be trained on; the rates are kept, and asked for only once', async () => {
   const file = join(parent, 'task.mjs');
   await writeFile(file, taskOf(''));
-  const args = ['preflight', file, '--prompts', '20', '--json'];
+  const prices = join(parent, 'prices.json');
+  await writeFile(prices, '{"currency": "EUR", "models": {"*": {"prefill": 1, "sample": 2, "training": 3}}}');
+  const args = ['preflight', file, '--prompts', '20', '--prices', prices, '--json'];
   const first = await runCommand(args, { home, cwd: parent });
   expect(first.stderr).toBe('');
   expect(first.code).toBe(0);
   const report = first.events.at(-1)!;
   expect(report).toMatchObject({ type: 'preflight', outcome: 'go', prompts: { train: 600, measured: 20 } });
+  const { seconds, memory, cost } = (report as unknown as PreflightReport).forecast; // true: it is the report
+  for (const range of [seconds, memory, cost]) {
+    expect(range?.low).toBeGreaterThan(0);
+    expect(range?.low).toBeLessThanOrEqual(range?.expected ?? 0);
+    expect(range?.high).toBeGreaterThanOrEqual(range?.expected ?? 0);
+  }
   const rates = (await readFile(join(parent, 'preflight', 'rates.jsonl'), 'utf8')).trim().split('\n');
   expect(rates).toHaveLength(20);
   expect(JSON.parse(rates[0]!)).toMatchObject({ id: expect.any(String), n: 8 });
   const again = await runCommand(args, { home, cwd: parent });
   expect(again.events.at(-1)).toEqual(report);
   const progress = (await readFile(join(parent, 'preflight', 'progress.jsonl'), 'utf8')).trim().split('\n');
-  expect(progress).toHaveLength(21);
+  expect(progress).toHaveLength(22); // the head, the prompts, the steps that were measured
 });
 
 test('too few prompts are no go, with the reason and the remedy', async () => {

@@ -173,9 +173,17 @@ export { withReference } from './losses/reference.js';
 export type { OrpoOptions, SimpoOptions } from './losses/reference-free.js';
 export { orpo, simpo } from './losses/reference-free.js';
 export { expectedDeadShare } from './preflight/dead-groups.js';
+export type { MemoryModel, PriceModel, RunSize } from './preflight/forecast.js';
 export type { PreflightOptions } from './preflight/preflight.js';
 export { preflight, usefulRates } from './preflight/preflight.js';
-export type { Forecast, Preflight, PreflightReport, PromptRate } from './preflight/words.js';
+export type {
+  Forecast,
+  MeasuredSteps,
+  Preflight,
+  PreflightReport,
+  PromptRate,
+  RunForecast,
+} from './preflight/words.js';
 export type { Random } from './random.js';
 export { createRandom, mixSeed } from './random.js';
 export type { RecordedDatumsOptions } from './recording/recorded-datums.js';

@@ -1,69 +1,104 @@
 /** The files of a preflight: what was measured so far, the pass rates, and the problems worth training on. For Node. */
 import { createHash } from 'node:crypto';
-import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { complaint } from '@loopwright/protocol';
 import type { Problem } from '../environments/environment.js';
-import type { Preflight, PromptRate } from './words.js';
+import { writeTextAtomically } from '../runs/atomic-file.js';
+import { lockRun } from '../runs/run-lock.js';
+import { asWriteError } from '../runs/write-error.js';
+import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
 
-export interface PreflightFiles {
+export interface PreflightFiles extends AsyncDisposable {
   /** What an earlier attempt measured under the same key. */
   readonly measured: ReadonlyMap<string, PromptRate>;
+  /** The steps that it measured. */
+  readonly step: MeasuredSteps | undefined;
   /** Adds a line to `progress.jsonl`. */
   record(rate: PromptRate): Promise<void>;
+  /** Likewise; the last one counts. */
+  recordStep(step: MeasuredSteps): Promise<void>;
   /**
    * Writes `report.json`, `rates.jsonl` (`{id, passRate, n}` of each prompt, as `readPassRates` reads it) and `train-10-90.jsonl`, the problems
-   * between 10 and 90 %. @returns their paths
+   * between 10 and 90 %, each file whole or not at all. @returns their paths
    */
   write<P extends Problem>(
     result: Preflight<P>,
   ): Promise<{ readonly report: string; readonly rates: string; readonly useful: string }>;
 }
 
+export interface PreflightFolderOptions {
+  /** Forget what an earlier attempt measured; default false. */
+  readonly fresh?: boolean;
+}
+
 /**
- * Opens a folder, new or of an earlier attempt.
+ * Opens a folder, new or of an earlier attempt; until it is disposed no other process has it.
  *
  * @param settings all that pass rates depend on (model, samples, seed, …): those of other settings are not gone on with
- * @throws `invalid_argument` where an earlier attempt had others
+ * @throws `invalid_argument` where an earlier attempt had others, or the place can't be written to; `run_in_use`; `disk_full`
  */
 export async function openPreflightFiles(
   directory: string,
   settings: Readonly<Record<string, unknown>>,
+  { fresh = false }: PreflightFolderOptions = {},
 ): Promise<PreflightFiles> {
   const progress = join(directory, 'progress.jsonl');
-  const key = createHash('sha256').update(JSON.stringify(settings)).digest('hex');
-  await mkdir(directory, { recursive: true });
-  const text = await readFile(progress, 'utf8').catch(() => '');
-  const lines = text.split('\n');
-  const [head, ...rates] = lines.flatMap((line) => {
-    const value = parsed(line);
-    return value === undefined ? [] : [value];
-  });
-  if (head === undefined) await writeFile(progress, `${JSON.stringify({ format: 'loopwright-preflight', key })}\n`);
-  else if (head.key !== key) {
-    throw complaint({
-      field: 'directory',
-      expected: 'an empty folder, or one of an earlier attempt with the same task, model and settings',
-      got: `other measurements in ${directory}`,
-      remedy: 'delete it, or name another folder',
-    });
-  } else if (!text.endsWith('\n')) await appendFile(progress, '\n'); // the last line was cut off
-  const measured = new Map(rates.flatMap((rate) => (isRate(rate) ? [[rate.id, rate] as const] : [])));
-  return {
-    measured,
-    record: (rate) => appendFile(progress, `${JSON.stringify(rate)}\n`),
-    async write({ report, rates, useful }) {
-      const paths = {
-        report: join(directory, 'report.json'),
-        rates: join(directory, 'rates.jsonl'),
-        useful: join(directory, 'train-10-90.jsonl'),
-      };
-      await writeFile(paths.report, `${JSON.stringify(report, undefined, 2)}\n`);
-      await writeFile(paths.rates, jsonl(rates.map(({ id, passRate, n }) => ({ id, passRate, n }))));
-      await writeFile(paths.useful, jsonl(useful));
-      return paths;
-    },
+  await orWriteError(directory, () => mkdir(directory, { recursive: true }));
+  const lock = await lockRun(directory, { what: 'preflight folder' });
+  try {
+    const key = createHash('sha256').update(JSON.stringify(settings)).digest('hex');
+    const text = fresh ? '' : await readFile(progress, 'utf8').catch(() => '');
+    const [head, ...rows] = text
+      .split('\n')
+      .map(parsed)
+      .filter((row) => row !== undefined);
+    if (head === undefined)
+      await writeTextAtomically(progress, `${JSON.stringify({ format: 'loopwright-preflight', key })}\n`);
+    else if (head.key !== key) throw otherMeasurements(directory);
+    const append = (line: string) => orWriteError(progress, () => appendFile(progress, line));
+    if (head !== undefined && !text.endsWith('\n')) await append('\n'); // the last line was cut off
+    return {
+      measured: new Map(rows.flatMap((row) => (isRate(row) ? [[row.id, row] as const] : []))),
+      step: rows.flatMap((row) => (isSteps(row.step) ? [row.step] : [])).at(-1),
+      record: (rate) => append(`${JSON.stringify(rate)}\n`),
+      recordStep: (step) => append(`${JSON.stringify({ step })}\n`),
+      write: (result) => writeResult(directory, result),
+      [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose](),
+    };
+  } catch (error) {
+    await lock[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function writeResult<P extends Problem>(directory: string, { report, rates, useful }: Preflight<P>) {
+  const paths = {
+    report: join(directory, 'report.json'),
+    rates: join(directory, 'rates.jsonl'),
+    useful: join(directory, 'train-10-90.jsonl'),
   };
+  await writeTextAtomically(paths.rates, jsonl(rates.map(({ id, passRate, n }) => ({ id, passRate, n }))));
+  await writeTextAtomically(paths.useful, jsonl(useful));
+  await writeTextAtomically(paths.report, `${JSON.stringify(report, undefined, 2)}\n`);
+  return paths;
+}
+
+function otherMeasurements(directory: string): Error {
+  return complaint({
+    field: 'directory',
+    expected: 'an empty folder, or one of an earlier attempt with the same task, model and settings',
+    got: `other measurements in ${directory}`,
+    remedy: 'measure anew (--fresh), or name another folder (--out)',
+  });
+}
+
+async function orWriteError(path: string, write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    throw asWriteError(error, path);
+  }
 }
 
 function jsonl(rows: readonly object[]): string {
@@ -89,8 +124,21 @@ const counts = [
   'graderErrors',
   'promptTokens',
   'completionTokens',
+  'prefillTokens',
+  'trainingTokens',
 ];
 
 function isRate(row: Readonly<Record<string, unknown>>): row is Readonly<Record<string, unknown>> & PromptRate {
   return typeof row.id === 'string' && counts.every((name) => Number.isFinite(row[name]));
+}
+
+const stepCounts = [
+  ...['n', 'groups', 'groupSize', 'rank', 'sampledTokens', 'trainingTokens'],
+  ...['collectMs', 'graderMs', 'passMs', 'updateMs', 'minMs', 'maxMs'],
+];
+
+function isSteps(step: unknown): step is MeasuredSteps {
+  if (typeof step !== 'object' || step === null) return false;
+  const row = step as Readonly<Record<string, unknown>>; // true: an object
+  return stepCounts.every((name) => Number.isFinite(row[name]));
 }

@@ -12,7 +12,7 @@ export interface Measured<P extends Problem>
 
 /** The gravest first, each once. */
 export function preflightFindings<P extends Problem>(measured: Measured<P>): Finding[] {
-  const { rates, passRate, deadGroups, formatGap } = measured;
+  const { rates, passRate, deadGroups, formatGap, forecast, step } = measured;
   const findings: Finding[] = [];
   const add = (level: FindingLevel, name: string, seen: string, remedy: string): void =>
     void findings.push({ level, name: `preflight/${name}`, seen, remedy });
@@ -60,7 +60,27 @@ export function preflightFindings<P extends Problem>(measured: Measured<P>): Fin
       `${truncated} of ${sampled} completions were cut by maxTokens`,
       'raise maxTokens, or end answers by a stop text',
     );
+  const { memory } = forecast;
+  if (memory !== undefined && memory.high > memory.limit)
+    add(
+      memory.expected > memory.limit ? 'stop' : 'warn',
+      'memory',
+      `${gigabytes(memory.expected)} of memory are expected, at most ${gigabytes(memory.high)}; the engine may use ${gigabytes(memory.limit)}`,
+      'lower groupsPerStep, groupSize or maxTokens, take a smaller model, or raise the limit (serve --max-memory)',
+    );
+  const stepMs = step === undefined ? 0 : step.collectMs + step.passMs + step.updateMs;
+  if (step !== undefined && step.graderMs > 0.1 * (stepMs - step.graderMs))
+    add(
+      'warn',
+      'slow-grader',
+      `a step waits ${percent(step.graderMs / stepMs)} of its time for the grader alone`,
+      'make the grader quicker, or let more gradings go at once: run loopwright grader test --step-seconds',
+    );
   return byLevel([...findings, ...dataFindings(measured)]);
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
 }
 
 function percent(share: number): string {

@@ -6,7 +6,7 @@ import { characterTokenizer } from '../testing/bandit.js';
 import type { Sampler } from '../training/clients.js';
 import { expectedDeadShare, passRateHistogram } from './dead-groups.js';
 import { type PreflightOptions, preflight } from './preflight.js';
-import type { PromptRate } from './words.js';
+import type { MeasuredSteps, PromptRate } from './words.js';
 
 const tokenizer = characterTokenizer();
 const sum = (a: number, b: number): Problem => ({ id: `${a}+${b}`, question: `${a}+${b}=`, answer: String(a + b) });
@@ -45,6 +45,11 @@ const clean: Task = {
   heldOut,
 };
 
+const measured: MeasuredSteps = {
+  ...{ n: 3, groups: 8, groupSize: 8, rank: 16, sampledTokens: 64, trainingTokens: 640 },
+  ...{ collectMs: 100, graderMs: 0, passMs: 200, updateMs: 50, minMs: 340, maxMs: 360 },
+};
+
 async function findings(task: Task, sampler: Sampler = sampling(), extra: Partial<PreflightOptions> = {}) {
   const { report } = await preflight(task, { sampler, tokenizer, prompts: 40, ...extra });
   return { outcome: report.outcome, names: report.findings.map(({ name, level }) => `${level} ${name}`) };
@@ -62,7 +67,7 @@ describe('preflight', () => {
     expect(report.histogram[5]).toBe(40);
     expect(rates[0]).toMatchObject({ n: 8, correct: 4, passRate: 0.5, promptTokens: 7 });
     expect(useful).toHaveLength(40);
-    const { sampled } = report.tokens;
+    const { sampled } = report.forecast.tokens;
     expect(sampled.expected).toBe(64 * 100 * 2); // half of the answers have three characters, half one
     expect(sampled.low).toBeLessThan(sampled.expected);
     expect(sampled.high).toBe(2 * sampled.expected);
@@ -79,6 +84,24 @@ describe('preflight', () => {
     ['stop preflight/never-right', clean, sampling({ right: 0 })],
     ['stop preflight/solved', clean, sampling({ right: 8 })],
     ['warn preflight/format-gap', clean, sampling({ right: 4, unread: 3 })],
+    [
+      'stop preflight/memory',
+      clean,
+      sampling(),
+      { memory: { limit: 1e9, bytes: ({ rows }: { rows: number }) => rows * 1e9 } },
+    ],
+    [
+      'warn preflight/memory',
+      clean,
+      sampling(),
+      { memory: { limit: 1e9, bytes: ({ newTokens }: { newTokens: number }) => newTokens * 5e7 } },
+    ],
+    [
+      'warn preflight/slow-grader',
+      { ...clean, settings: { groupsPerStep: 64 } },
+      sampling(),
+      { step: { ...measured, groups: 64, graderMs: 40 } },
+    ],
     ['stop preflight/prompt-too-long', clean, sampling(), { contextLength: 70 }],
     [
       'stop preflight/answer-in-prompt',
@@ -120,9 +143,7 @@ describe('preflight', () => {
     expect(second.asked).toBe(15);
   });
 
-  it('refuses episodes, and ends with the signal', async () => {
-    const episodes = { ...clean, environment: { name: 'e', draw: () => train[0]!, begin: () => ({}) } } as never; // not true: that is what is tested
-    await expect(preflight(episodes, { sampler: sampling(), tokenizer })).rejects.toThrow('task.environment');
+  it('ends with the signal', async () => {
     const signal = AbortSignal.abort();
     await expect(preflight(clean, { sampler: sampling(), tokenizer, signal })).rejects.toMatchObject({
       code: 'cancelled',

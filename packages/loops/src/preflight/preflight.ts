@@ -1,20 +1,20 @@
 /** Preflight: what a base model makes of a task, before anything is trained. */
-import { complaint } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { type Problem, promptOf } from '../environments/environment.js';
 import { createRandom } from '../random.js';
-import { mean } from '../statistics/advantages.js';
 import { wilsonInterval } from '../statistics/intervals.js';
 import { defineTask } from '../tasks/define-task.js';
 import { readProblems } from '../tasks/read-problems.js';
 import { resolveSettings } from '../tasks/settings.js';
 import { isAnswerEnvironment, type Task } from '../tasks/task.js';
-import type { Sampler } from '../training/clients.js';
+import type { Sampler, Trainer } from '../training/clients.js';
 import { wholeNumber } from '../training/options.js';
 import { expectedDeadShare, passRateHistogram } from './dead-groups.js';
+import { forecastRun, type MemoryModel, type PriceModel } from './forecast.js';
+import { measureSteps } from './measure-steps.js';
 import { preflightFindings } from './preflight-findings.js';
 import { sampleRates } from './sample-rates.js';
-import type { Forecast, Preflight, PromptRate } from './words.js';
+import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 export interface PreflightOptions {
   /** Of the base model: its pass rates are measured. */
@@ -32,10 +32,25 @@ export interface PreflightOptions {
   readonly measured?: ReadonlyMap<string, PromptRate>;
   /** Called and awaited for each prompt that was measured, to keep it for a later attempt. */
   readonly onRate?: (rate: PromptRate) => void | Promise<void>;
+  /** Of the base model, for this alone: some steps are measured in it, to forecast the time. Without it no time is forecast. */
+  readonly training?: Trainer;
+  /** What an earlier attempt measured; measured again where the settings are others. */
+  readonly step?: MeasuredSteps;
+  /** Called and awaited when the steps have been measured. */
+  readonly onStep?: (step: MeasuredSteps) => void | Promise<void>;
+  /** Of the engine; without it no memory is forecast. */
+  readonly memory?: MemoryModel;
+  /** Without them no cost is forecast. */
+  readonly prices?: PriceModel;
   /** Default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
+  /** Milliseconds; default the performance clock. */
+  readonly now?: () => number;
 }
+
+/** Tokens at most of a step that is measured: a run's own step is measured whole where it has fewer, else by as many of its problems. */
+const measuredTokens = 16_384;
 
 /** The band of pass rates in which groups teach. */
 export const usefulRates = { low: 0.1, high: 0.9 } as const;
@@ -43,21 +58,21 @@ export const usefulRates = { low: 0.1, high: 0.9 } as const;
 /**
  * Samples completions of the task's prompts, judges them by its grader, and says whether to train: `no-go` where a finding says stop.
  *
- * For tasks of one answer.
+ * Of a task of several turns a completion is an episode.
  *
- * @throws `invalid_argument` for a wrong task or option, or a task of several turns; `cancelled`; what the client throws
+ * @throws `invalid_argument` for a wrong task or option; `cancelled`; what the client throws
  * @example
  * const { report } = await preflight(task, { sampler, tokenizer });
  */
 export async function preflight<P extends Problem>(task: Task<P>, options: PreflightOptions): Promise<Preflight<P>> {
   const { sampler, tokenizer, samples = 8, prompts = 100, concurrency = 16, seed = 0, signal, contextLength } = options;
+  const { memory, prices } = options;
   const { name, environment, settings } = defineTask(task);
-  if (!isAnswerEnvironment(environment))
-    throw complaint({ field: 'task.environment', expected: 'a task of one answer', got: 'one of several turns' });
   wholeNumber('samples', samples, 1);
   wholeNumber('concurrency', concurrency, 1);
   if (prompts !== 'all') wholeNumber('prompts', prompts, 1);
-  const { groupSize, groupsPerStep, steps, maxTokens, temperature, correctReward } = resolveSettings(settings);
+  const resolved = resolveSettings(settings);
+  const { groupSize, maxTokens, maxTurns, temperature, correctReward } = resolved;
   const read = signal === undefined ? {} : { signal };
   const random = createRandom(seed);
   const drawn = () => {
@@ -70,7 +85,7 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
     task.heldOut === undefined ? undefined : await readProblems(task.heldOut, { field: 'task.heldOut', ...read });
   const problems = prompts === 'all' ? train : random.shuffle([...train]).slice(0, prompts);
   const { measured = new Map<string, PromptRate>(), onRate } = options;
-  const sampling = { samples, maxTokens, temperature, correctReward, concurrency, seed };
+  const sampling = { samples, maxTokens, maxTurns, temperature, correctReward, concurrency, seed };
   const rates = await sampleRates({ sampler, tokenizer, environment, problems, ...sampling, measured, onRate, signal });
   const sum = (of: (rate: PromptRate) => number): number => rates.reduce((total, rate) => total + of(rate), 0);
   const [correct, n, unparsed] = [sum((r) => r.correct), sum((r) => r.n), sum((r) => r.unparsed)];
@@ -83,9 +98,11 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
     groupSize,
   );
   const tooLong =
-    contextLength === undefined
+    contextLength === undefined || !isAnswerEnvironment(environment)
       ? 0
       : train.filter((problem) => promptOf(environment, problem, tokenizer).length + maxTokens > contextLength).length;
+  const isEpisodes = !isAnswerEnvironment(environment);
+  const step = await stepOf({ ...options, task, settings: resolved, rates, problems, seed });
   const share = n === 0 ? 0 : correct / n;
   const facts = {
     prompts: { train: train.length, measured: rates.length, useful: useful.length },
@@ -97,7 +114,8 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
       ofParsed: n === unparsed ? 0 : correct / (n - unparsed),
       ofAll: share,
     },
-    tokens: forecastTokens(rates, { completions: groupSize * groupsPerStep * steps, maxTokens, deadShare }),
+    ...(step === undefined ? {} : { step }),
+    forecast: forecastRun({ rates, settings: resolved, deadShare, isEpisodes, step, memory, prices }),
   };
   const isListed = task.train !== undefined;
   const findings = preflightFindings({ ...facts, train, isListed, heldOut, rates, tooLong });
@@ -105,25 +123,37 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
   return { report: { task: name, outcome, ...facts, findings }, rates, useful };
 }
 
-interface Run {
-  readonly completions: number;
-  readonly maxTokens: number;
-  readonly deadShare: number;
+interface StepOptions<P extends Problem> extends Omit<PreflightOptions, 'prompts'> {
+  readonly task: Task<P>;
+  readonly settings: ReturnType<typeof resolveSettings>;
+  readonly rates: readonly PromptRate[];
+  readonly problems: readonly P[];
+  readonly seed: number;
 }
 
-/**
- * Tokens of a run, by the mean length of completions that were measured. Lengths drift as a model learns: the range goes from half of them to twice, within
- * `maxTokens`; trained are the completions of groups that aren't dead, with their prompts, and at most all.
- */
-function forecastTokens(rates: readonly PromptRate[], { completions, maxTokens, deadShare }: Run) {
-  const length = mean(rates.flatMap((rate) => (rate.sampled === 0 ? [] : [rate.completionTokens / rate.sampled])));
-  const prompt = mean(rates.map(({ promptTokens }) => promptTokens));
-  const [low, high] = [length / 2, Math.min(maxTokens, length * 2)];
-  const live = Number.isFinite(deadShare) ? 1 - deadShare : 1;
-  const forecast = (of: (length: number, liveShare: number) => number): Forecast => ({
-    expected: Math.round(completions * of(length, live)),
-    low: Math.round(completions * of(low, live / 2)),
-    high: Math.round(completions * of(high, 1)),
-  });
-  return { sampled: forecast((each) => each), trained: forecast((each, share) => share * (prompt + each)) };
+/** As an earlier attempt measured it, or measured now. */
+async function stepOf<P extends Problem>({
+  training,
+  step: earlier,
+  onStep,
+  now = () => performance.now(),
+  signal,
+  rates,
+  problems,
+  ...options
+}: StepOptions<P>): Promise<MeasuredSteps | undefined> {
+  const { groupSize, groupsPerStep, rank } = options.settings;
+  const tokens = rates.reduce((sum, rate) => sum + rate.trainingTokens, 0);
+  const completions = rates.reduce((sum, rate) => sum + rate.sampled, 0);
+  if (tokens === 0) return undefined;
+  const fitting = Math.floor((measuredTokens * completions) / (tokens * groupSize));
+  const groups = Math.max(1, Math.min(groupsPerStep, fitting));
+  if (earlier?.groups === groups && earlier.groupSize === groupSize && earlier.rank === rank) return earlier;
+  if (training === undefined) return undefined;
+  // Fewer problems than a step has come again in it, as in a run.
+  const chosen = Array.from({ length: groups }, (_, i) => problems[i % problems.length]!);
+  const step = await measureSteps({ ...options, training, problems: chosen, signal, now });
+  if (step.n === 0) return undefined;
+  await onStep?.(step);
+  return step;
 }

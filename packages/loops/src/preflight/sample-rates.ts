@@ -1,7 +1,11 @@
 /** Pass rates of prompts: k completions of each, judged by the real grader. */
 import type { Tokenizer } from '@loopwright/text';
 import { type Environment, isFailure, type Problem } from '../environments/environment.js';
+import type { EpisodeEnvironment } from '../episodes/environment.js';
+import { episodeDatums } from '../episodes/episode-datums.js';
+import { runEpisodes } from '../episodes/run-episodes.js';
 import { hashText, mixSeed } from '../random.js';
+import { isAnswerEnvironment } from '../tasks/task.js';
 import type { Sampler } from '../training/clients.js';
 import { gradeGroups, sampleGroups } from '../training/rollouts.js';
 import { withScope } from '../training/scope.js';
@@ -10,10 +14,12 @@ import type { PromptRate } from './words.js';
 export interface SampleRatesOptions<P extends Problem> {
   readonly sampler: Sampler;
   readonly tokenizer: Tokenizer;
-  readonly environment: Environment<P>;
+  readonly environment: Environment<P> | EpisodeEnvironment<P>;
   readonly problems: readonly P[];
   readonly samples: number;
   readonly maxTokens: number;
+  /** Of an episode. */
+  readonly maxTurns: number;
   readonly temperature: number;
   readonly correctReward: number;
   readonly concurrency: number;
@@ -45,28 +51,91 @@ export function sampleRates<P extends Problem>(options: SampleRatesOptions<P>): 
 }
 
 function rateOf<P extends Problem>(problem: P, options: SampleRatesOptions<P>): Promise<PromptRate> {
+  const { environment, seed } = options;
+  const own = { ...options, seed: mixSeed(seed, hashText(problem.id)) };
+  return isAnswerEnvironment(environment)
+    ? answersRate(problem, { ...own, environment })
+    : episodesRate(problem, { ...own, environment });
+}
+
+type Own<P extends Problem, E> = Omit<SampleRatesOptions<P>, 'environment'> & { readonly environment: E };
+
+function answersRate<P extends Problem>(problem: P, options: Own<P, Environment<P>>): Promise<PromptRate> {
   const { sampler, tokenizer, environment, samples: numSamples, maxTokens, temperature, seed, correctReward } = options;
   return withScope(options.signal, async (scope) => {
-    const sampling = { numSamples, maxTokens, temperature, seedOf: () => mixSeed(seed, hashText(problem.id)) };
     const shared = { environment, tokenizer, scope };
+    const sampling = { numSamples, maxTokens, temperature, seedOf: () => seed };
     const sampled = await sampleGroups({ ...shared, sampler, problems: [problem], ...sampling });
     const [group] = await gradeGroups({ ...shared, groups: sampled });
-    const rollouts = group?.rollouts ?? [];
-    const count = (test: (rollout: (typeof rollouts)[number]) => boolean): number => rollouts.filter(test).length;
-    const graderErrors = count(({ grade }) => isFailure(grade));
-    const n = rollouts.length - graderErrors;
-    const correct = count(({ reward }) => reward !== undefined && reward >= correctReward);
-    return {
-      id: problem.id,
-      n,
-      correct,
-      passRate: n === 0 ? 0 : correct / n,
-      sampled: rollouts.length,
-      unparsed: count(({ grade }) => grade.status === 'unparsed'),
-      truncated: count(({ sequence }) => sequence.stopReason === 'length'),
-      graderErrors,
-      promptTokens: group?.prompt.length ?? 0,
-      completionTokens: rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0),
-    };
+    const { rollouts = [], prompt = [] } = group ?? {};
+    const completionTokens = rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0);
+    const written = rollouts.filter(({ sequence }) => sequence.tokens.length > 0).length;
+    return rate(problem, correctReward, {
+      judged: rollouts.map(({ grade, reward, sequence }) => ({
+        ...{ reward, isFailed: isFailure(grade), isUnparsed: grade.status === 'unparsed' },
+        isCut: sequence.stopReason === 'length',
+      })),
+      ...{ promptTokens: prompt.length, completionTokens, prefillTokens: prompt.length },
+      trainingTokens: written * (prompt.length - 1) + completionTokens, // the last token of each is no input
+    });
   });
+}
+
+/** As in evaluations: cut off by a limit of turns or tokens counts as what it is worth, or as wrong; what ended without a judgement could not be graded. */
+async function episodesRate<P extends Problem>(
+  problem: P,
+  options: Own<P, EpisodeEnvironment<P>>,
+): Promise<PromptRate> {
+  const { samples: groupSize, correctReward, signal, measured: _, onRate: __, problems: ___, ...rest } = options;
+  const run = { ...rest, problems: [problem], groupSize, maxFailureShare: 1 };
+  const [group] = await runEpisodes({ ...run, ...(signal === undefined ? {} : { signal }) });
+  const rollouts = group?.rollouts ?? [];
+  const turns = rollouts.flatMap((rollout) => rollout.turns);
+  const segments = rollouts.flatMap(({ sequences }) => sequences);
+  const prefills = segments.flatMap((sequence) => {
+    let before = 0;
+    return sequence.map(({ context, answer }) => {
+      const prompt = before + context.length;
+      before = prompt + answer.tokens.length;
+      return prompt;
+    });
+  });
+  const data = rollouts.flatMap((rollout) => episodeDatums({ rollout, advantage: 0 }));
+  return rate(problem, correctReward, {
+    judged: rollouts.map(({ status, grade, reward, turns: taken }) => ({
+      reward,
+      isFailed:
+        (grade !== undefined && isFailure(grade)) ||
+        (reward === undefined && status !== 'turn_limit' && status !== 'context_full'),
+      isUnparsed: grade?.status === 'unparsed',
+      isCut: status === 'context_full' || taken.some(({ sequence }) => sequence.stopReason === 'length'),
+    })),
+    promptTokens: segments[0]?.[0]?.context.length ?? 0,
+    completionTokens: turns.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0),
+    prefillTokens: prefills.reduce((sum, tokens) => sum + tokens, 0),
+    trainingTokens: data.reduce((sum, { modelInput }) => sum + modelInput.length, 0),
+  });
+}
+
+interface Sampled extends Pick<PromptRate, 'promptTokens' | 'completionTokens' | 'prefillTokens' | 'trainingTokens'> {
+  readonly judged: readonly {
+    readonly reward: number | undefined;
+    /** Could not be graded. */
+    readonly isFailed: boolean;
+    readonly isUnparsed: boolean;
+    readonly isCut: boolean;
+  }[];
+}
+
+function rate(problem: Problem, correctReward: number, { judged, ...tokens }: Sampled): PromptRate {
+  const count = (test: (each: Sampled['judged'][number]) => boolean): number => judged.filter(test).length;
+  const graderErrors = count(({ isFailed }) => isFailed);
+  const n = judged.length - graderErrors;
+  const correct = count(({ reward, isFailed }) => !isFailed && reward !== undefined && reward >= correctReward);
+  return {
+    ...{ id: problem.id, n, correct, passRate: n === 0 ? 0 : correct / n, sampled: judged.length },
+    unparsed: count(({ isUnparsed }) => isUnparsed),
+    truncated: count(({ isCut }) => isCut),
+    ...{ graderErrors, ...tokens },
+  };
 }

@@ -15,9 +15,14 @@ export interface PromptRate {
   readonly unparsed: number;
   readonly truncated: number;
   readonly graderErrors: number;
+  /** Of an episode: what stands before its first answer. */
   readonly promptTokens: number;
   /** Of all its completions. */
   readonly completionTokens: number;
+  /** Tokens of prompts that the sampler read, as they are metered: a prompt once for all its answers, those of episodes each time. */
+  readonly prefillTokens: number;
+  /** Tokens that a step over all its completions trains on, as they are metered: with what stands before and between answers. */
+  readonly trainingTokens: number;
 }
 
 /** A number with what it may come to. */
@@ -25,6 +30,41 @@ export interface Forecast {
   readonly expected: number;
   readonly low: number;
   readonly high: number;
+}
+
+/** What some steps took that were measured before the run, on problems of the task, in the mean. */
+export interface MeasuredSteps {
+  /** Steps that were measured, one before them to get warm left out. */
+  readonly n: number;
+  /** Problems of each. */
+  readonly groups: number;
+  readonly groupSize: number;
+  readonly rank: number;
+  readonly sampledTokens: number;
+  readonly trainingTokens: number;
+  /** Milliseconds in which answers were sampled and judged. */
+  readonly collectMs: number;
+  /** Of these, milliseconds in which the engine was asked for nothing: what the grader adds. */
+  readonly graderMs: number;
+  /** The pass, with gradients. */
+  readonly passMs: number;
+  /** The optimizer step, and a sampler of the new weights. */
+  readonly updateMs: number;
+  /** Of a whole step, the quickest and the slowest. */
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** What a run is taken to need. */
+export interface RunForecast {
+  readonly steps: number;
+  readonly tokens: { readonly prefill: Forecast; readonly sampled: Forecast; readonly trained: Forecast };
+  /** Of its steps, evaluations and the start left out; absent where nothing was measured. */
+  readonly seconds?: Forecast;
+  /** Bytes of the engine at their peak, and its limit; absent where they aren't known, as with a server by URL. */
+  readonly memory?: Forecast & { readonly limit: number };
+  /** Absent without prices. */
+  readonly cost?: Forecast & { readonly currency: string };
 }
 
 export interface PreflightReport {
@@ -43,8 +83,9 @@ export interface PreflightReport {
   readonly deadGroups: { readonly groupSize: number; readonly expectedShare: number };
   /** Pass rate of the completions that could be read, and of all. */
   readonly formatGap: { readonly unparsedShare: number; readonly ofParsed: number; readonly ofAll: number };
-  /** Tokens of the whole run. */
-  readonly tokens: { readonly sampled: Forecast; readonly trained: Forecast };
+  readonly forecast: RunForecast;
+  /** Absent where nothing was measured. */
+  readonly step?: MeasuredSteps;
   readonly findings: readonly Finding[];
 }
 

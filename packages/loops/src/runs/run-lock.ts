@@ -19,9 +19,13 @@ interface Holder {
 /**
  * Takes the folder for this process; disposing gives it back. A lock whose process is gone is taken over.
  *
+ * @param options `what` the folder is called in messages
  * @throws `run_in_use` when another process of this machine holds it, or one of another machine, of which nothing can be known
  */
-export async function lockRun(folder: string): Promise<AsyncDisposable> {
+export async function lockRun(
+  folder: string,
+  { what = 'run folder' }: { readonly what?: string } = {},
+): Promise<AsyncDisposable> {
   const path = join(folder, lockName);
   const began = await beganOf(process.pid);
   const own: Holder = {
@@ -39,7 +43,7 @@ export async function lockRun(folder: string): Promise<AsyncDisposable> {
     }
     const holder = await holderOf(path);
     if (holder === 'nobody') continue;
-    if (holder === 'unreadable' || (await isAlive(holder))) throw inUse(folder, holder);
+    if (holder === 'unreadable' || (await isAlive(holder))) throw inUse(folder, { holder, what });
     await takeAway(path, holder);
   }
 }
@@ -112,12 +116,15 @@ async function beganOf(pid: number): Promise<string | undefined> {
   }
 }
 
-function inUse(folder: string, holder: Holder | 'unreadable'): Error {
+function inUse(
+  folder: string,
+  { holder, what }: { readonly holder: Holder | 'unreadable'; readonly what: string },
+): Error {
   const got = holder === 'unreadable' ? 'one that can’t be read' : `one of process ${holder.pid} on ${holder.host}`;
   return complaint({
     code: 'run_in_use',
     field: folder,
-    expected: 'a run folder without a lock',
+    expected: `a ${what} without a lock`,
     got,
     remedy: `wait for that program, or name another folder; if it is no longer running, delete ${join(folder, lockName)}`,
   });

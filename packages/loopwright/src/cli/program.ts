@@ -226,10 +226,13 @@ function buildProgram(context: CommandContext): Command {
     .option('--concurrency <n>', 'prompts at once', wholeNumber(1, 1024), 16)
     .option(
       '--context-length <n>',
-      'tokens of the model at most, to check prompts against',
+      'tokens of the model at most, to check prompts against (default: what the model says)',
       wholeNumber(1, 100_000_000),
     )
     .option('--seed <n>', 'of prompts and samples', wholeNumber(0, 2 ** 31 - 1), 0)
+    .option('--fresh', 'measure anew, whatever an earlier attempt measured')
+    .option('--no-time', 'measure no training steps, and forecast no time')
+    .option('--prices <file>', 'a table of prices, as loopwright usage takes it, to forecast the cost')
     .option(
       '--out <dir>',
       'report, pass rates and filtered data; goes on where it was interrupted (default: preflight beside the task)',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { escapeText, truncateText } from '../escape-text.js';
+import type { Alarm } from '../guard/alarm.js';
 import { Bandit, copyEnvironment } from '../testing/bandit.js';
 import { runGrpo } from '../training/grpo.js';
 import { openMetricsLog } from './metrics-log.js';
@@ -83,6 +84,21 @@ describe('the panel', () => {
     // What is left of escape codes are the panel's own: cursor moves, line clears, cursor visibility.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     expect(screen.text.replace(/\u001b\[(?:\d*[AGK]|\d*F|\?25[lh])/g, '')).not.toContain('\u001b');
+  });
+
+  it('shows alarms from the step that raised them on; plain lines have one for each', () => {
+    const place = { step: 3, times: 1, page: 'docs/guides/guard/kl-zero.md' };
+    const alarm: Alarm = { name: 'guard/kl-zero', level: 'warn', seen: 'nothing moves', remedy: 'look', ...place };
+    const screen = new Screen(true);
+    using panel = createTerminalView({ stream: screen, title: 'grpo', color: false });
+    panel.onStep({ ...step(0, 'x'), alarms: [alarm] });
+    screen.text = '';
+    panel.onStep(step(1, 'y'));
+    expect(screen.text).toContain('guard/kl-zero [warn] at step 3: nothing moves. look. See docs/guides');
+    const plain = new Screen(false);
+    using lines = createTerminalView({ stream: plain, title: 'grpo' });
+    lines.onStep({ ...step(0, 'x'), alarms: [alarm] });
+    expect(plain.text).toMatch(/^step 3\/30 .*\nguard\/kl-zero \[warn\] at step 3: .*\.md\n$/);
   });
 
   it('says how many steps were skipped, and is silent once closed', () => {

@@ -57,9 +57,14 @@ describe('bad completions made from a good one', () => {
     expect(made('She has 4 + 5 = 9 eggs.\n#### 9', '#### 9')).toMatchObject({ 'wrong-answer': '#### 1' });
   });
 
-  it('of JSON have one value changed, in the form that it had', () => {
-    const bad = made('{"a": {"b": 1}, "c": "x"}', '```json\n{"c": "x", "a": {"b": 1}}\n```');
-    expect(bad['wrong-answer']).toBe('```json\n{"c":"x","a":{"b":2}}\n```');
+  it('of JSON have one value changed, and every value, in the form that they had', () => {
+    const problem = { id: 'p', question: '?', answer: '{"a": {"b": 1}, "c": "x"}' };
+    const completion = '```json\n{"c": "x", "a": {"b": 1}}\n```';
+    const bad = badFromGood({ problem, label: 'good', completion });
+    expect(bad.flatMap(({ kind, completion }) => (kind === 'wrong-answer' ? [completion] : []))).toEqual([
+      '```json\n{"c":"x","a":{"b":2}}\n```',
+      '```json\n{"c":"xx","a":{"b":2}}\n```',
+    ]);
   });
 
   it('of programs leave early, print a verdict, are equal to everything', () => {

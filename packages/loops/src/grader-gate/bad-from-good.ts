@@ -117,7 +117,7 @@ function wrong(good: Good): string[] {
   const language = languageOf(text);
   if (language !== undefined) return stubOf(text, language);
   const json = alteredJson(text, problem.answer);
-  if (json !== undefined) return [json];
+  if (json.length > 0) return [...json];
   return instead(good, wrongAnswer(answer, options.otherAnswers ?? []));
 }
 

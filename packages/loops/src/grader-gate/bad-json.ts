@@ -1,20 +1,24 @@
-/** A JSON answer with one value changed. */
+/** A JSON answer with values changed. */
 import type { JsonValue } from '../data/row.js';
 
 type Path = readonly (string | number)[];
 
 /**
- * The completion with the first value of the right answer changed in it, in the form that it had; undefined where either is
- * no JSON object or list, or the completion has no such value.
+ * The completion with the first value of the right answer changed in it, and with every value changed, in the form that it had: the one finds a
+ * grader that leaves a value out, the other tells components of the values from those of the form. None where either is no JSON object or list, or
+ * the completion has no such value.
  */
-export function alteredJson(text: string, answer: string): string | undefined {
+export function alteredJson(text: string, answer: string): readonly string[] {
   const gold = parsed(answer);
   const [body = text] = /(?<=```(?:json)?\s*\n)[^`]*?(?=\n```)/.exec(text) ?? [];
   const given = parsed(body);
-  if (gold === undefined || given === undefined) return undefined;
-  const path = firstLeaf(gold);
-  const changed = path === undefined ? undefined : changedAt(given, path);
-  return changed === undefined ? undefined : text.replace(body, () => JSON.stringify(changed));
+  if (gold === undefined || given === undefined) return [];
+  const paths = leaves(gold).filter((path) => changedAt(given, path) !== undefined);
+  const [first] = paths;
+  if (first === undefined) return [];
+  const all = paths.reduce<JsonValue>((value, path) => changedAt(value, path) ?? value, given);
+  const changed = [changedAt(given, first), ...(paths.length > 1 ? [all] : [])];
+  return changed.map((value) => text.replace(body, () => JSON.stringify(value)));
 }
 
 function parsed(text: string): JsonValue | undefined {
@@ -26,13 +30,9 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-function firstLeaf(value: JsonValue): Path | undefined {
-  if (typeof value !== 'object' || value === null) return [];
-  for (const [key, inner] of entriesOf(value)) {
-    const path = firstLeaf(inner);
-    if (path !== undefined) return [key, ...path];
-  }
-  return undefined;
+function leaves(value: JsonValue): Path[] {
+  if (typeof value !== 'object' || value === null) return [[]];
+  return entriesOf(value).flatMap(([key, inner]) => leaves(inner).map((path): Path => [key, ...path]));
 }
 
 function changedAt(value: JsonValue, [key, ...rest]: Path): JsonValue | undefined {

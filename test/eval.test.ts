@@ -1,6 +1,6 @@
 /** `loopwright eval` from outside: a saved version against its base on held-out rows, suites, and what is attached. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -121,4 +121,26 @@ test('a suite that falls ends it with code 1; the command finds model and server
     'exit 3',
   );
   expect([broken.code, broken.stderr]).toEqual([1, expect.stringContaining('code 3')]);
+});
+
+test('every command of the guide is one that the command line takes', async () => {
+  const guide = await readFile(new URL('../docs/guides/evaluation.md', import.meta.url), 'utf8');
+  const commands = [...guide.matchAll(/^npx loopwright (eval [^#\n]*)/gm)].map(([, line = '']) =>
+    [...line.trim().matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? ''),
+  );
+  expect(commands).toHaveLength(3);
+  const prices = '{"currency": "USD", "models": {"*": {"prefill": 0.1, "sample": 0.4, "training": 0.4}}}';
+  await writeFile(join(folder, 'prices.json'), prices);
+  const here: Readonly<Record<string, string>> = {
+    ...{ './my-task': 'task.mjs', './old-task': 'task.mjs', 'runs/math': 'runs/sums' },
+    ...{ 'math/12': version, 'math/9': version },
+  };
+  for (const args of commands) {
+    const own = args.map((arg) => here[arg] ?? arg);
+    const { stdout, code } = await loopwright(...own, '--timed', '1');
+    // The suite of these tests falls.
+    expect([args.join(' '), code]).toEqual([args.join(' '), args.includes('--regression-command') ? 1 : 0]);
+    expect(stdout).toMatch(/right .* 12\n/);
+    if (args.includes('--prices')) expect(stdout).toMatch(/1000 answers: [\d.]+ USD from the start/);
+  }
 });

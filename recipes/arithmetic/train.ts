@@ -5,6 +5,7 @@
  * Run: npx tsx recipes/arithmetic/train.ts [--model ID|DIR] [--url URL] [--max-steps 40] [--seed 1] [--run runs/arithmetic]
  * [--resume runs/arithmetic]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   createTerminalView,
@@ -26,6 +27,7 @@ const { result: graderGate } = await testGrader(task); // a grader that fails re
 
 const record = {
   ...{ ...place, config: { ...config, baseModel, steps }, seeds: { seed }, data: { train, heldOut } },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
   start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
 };
 await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {

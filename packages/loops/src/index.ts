@@ -253,6 +253,6 @@ export type {
   StalePolicy,
 } from './training/grpo-options.js';
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
-export type { SftOptions, SftResult, SftStep } from './training/sft.js';
+export type { SftOptions, SftResult, SftSampler, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';
 export type { Validation, ValidationOptions, ValidationSchedule, ValidationStep } from './training/validation.js';

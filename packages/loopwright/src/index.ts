@@ -208,6 +208,7 @@ export type {
   SftDatumOptions,
   SftOptions,
   SftResult,
+  SftSampler,
   SftStep,
   ShuffleOptions,
   SimpoOptions,

@@ -1,7 +1,8 @@
 import { LoopwrightError } from '@loopwright/protocol';
 import { describe, expect, it } from 'vitest';
 import { sftDatum } from '../datums/sft-datum.js';
-import { Bandit, characterTokenizer, copyProblem } from '../testing/bandit.js';
+import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
+import { evaluate } from './evaluate.js';
 import { runSft, type SftStep } from './sft.js';
 
 const tokenizer = characterTokenizer();
@@ -18,6 +19,26 @@ describe('runSft', () => {
     const { heldOutLoss } = await runSft({ training: new Bandit(), data, heldOut, epochs: 10, batchSize: 4, onNotice });
     expect(heldOutLoss?.before).toBeCloseTo(Math.log(17), 12);
     expect(heldOutLoss?.after).toBeLessThan(0.2);
+  });
+
+  it('can be looked at before the first step, in the middle and after the last', async () => {
+    const seen: [number, number][] = [];
+    const problems = [0, 1, 2, 3].map(copyProblem);
+    await runSft({
+      ...{ training: new Bandit(), data, epochs: 5, batchSize: 4, onNotice },
+      onSampler: async ({ sampler, step, totalSteps }) => {
+        expect(totalSteps).toBe(10);
+        const { correct } = await evaluate(sampler, {
+          environment: copyEnvironment,
+          tokenizer,
+          problems,
+          maxTokens: 1,
+        });
+        seen.push([step, correct]);
+      },
+    });
+    expect(seen.map(([step]) => step)).toEqual([0, 5, 10]);
+    expect([seen[0]?.[1], seen[2]?.[1]]).toEqual([1, 4]);
   });
 
   it('takes every example once an epoch, in an order of the seed', async () => {

@@ -5,7 +5,8 @@ import { datumKey } from '../guard/datum-key.js';
 import type { GuardOptions } from '../guard/guard.js';
 import { ratioInterval } from '../statistics/intervals.js';
 import type { CheckpointOptions } from './checkpoints.js';
-import type { Trainer } from './clients.js';
+import type { Sampler, Trainer } from './clients.js';
+import { isFixedStep } from './fixed-samples.js';
 import { finite, type Metrics } from './grpo-metrics.js';
 import type { LoopNotice } from './grpo-options.js';
 import { LoopGuard } from './loop-guard.js';
@@ -51,6 +52,11 @@ export interface SftOptions extends CheckpointOptions {
    * (`validation/loss_low`, `validation/loss_high`; not of one example), `validation/n` (examples), `validation/tokens`, `time/validation_ms`.
    */
   readonly onValidation?: (validation: ValidationStep) => void | Promise<void>;
+  /**
+   * Where given, called before the first step, in the middle and after the last with a sampler of the weights, and awaited: for answers to the same few
+   * prompts that people look at.
+   */
+  readonly onSampler?: (point: SftSampler) => void | Promise<void>;
   /** Alarms of the run; false is none. What they say goes to `onNotice` unless `guard.onAlarm` takes it. */
   readonly guard?: GuardOptions | false;
   /** Told at once of the end of an epoch that isn't the last, and of a run with nothing left; default: `console.warn` with the message. */
@@ -68,6 +74,14 @@ export interface SftStep {
   readonly metrics: Metrics;
   /** Raised at this step. */
   readonly alarms: readonly Alarm[];
+}
+
+/** A point of a run at which it may be looked at. */
+export interface SftSampler {
+  readonly sampler: Sampler;
+  /** After which it samples; 0 is before the first. */
+  readonly step: number;
+  readonly totalSteps: number;
 }
 
 export interface SftResult {
@@ -101,6 +115,7 @@ export async function runSft({
   checkpoints,
   onStep,
   onValidation,
+  onSampler,
   guard: guardOptions = {},
   onNotice = ({ message }) => console.warn(message),
   now = () => performance.now(),
@@ -136,7 +151,13 @@ export async function runSft({
       await validator.after(step);
       return validator.done.at(-1)?.metrics['validation/loss'];
     };
+    const look = async (step: number): Promise<void> => {
+      if (onSampler === undefined || !isFixedStep(step, totalSteps)) return;
+      const [sampler] = await scope.all([(stop) => training.saveWeightsAndGetSamplingClient({ signal: stop })]);
+      await onSampler({ sampler, step, totalSteps });
+    };
     let after = await validate(progress.step);
+    await look(progress.step);
     const before = progress.state === undefined ? after : progress.state.before;
     const metrics: Metrics[] = [];
     const guard = new LoopGuard({ guard: guardOptions, onNotice });
@@ -170,6 +191,7 @@ export async function runSft({
       await guard.act(alarms);
       await progress.end(scope, { ...next, before: before ?? null }, { isLast: step === totalSteps });
       after = await validate(step);
+      await look(step);
       if (next.epoch > epoch && next.epoch < epochs) {
         const message = `epoch ${next.epoch} of ${epochs} has ended: the ${data.length} examples come again in another order`;
         onNotice({ type: 'epoch-end', message });

@@ -15,7 +15,7 @@ export type { PreflightFiles } from './preflight/preflight-files.js';
 export { openPreflightFiles } from './preflight/preflight-files.js';
 export type { MetricsLog, ReportedStep } from './reporting/metrics-log.js';
 export { openMetricsLog } from './reporting/metrics-log.js';
-export type { ShownStep, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';
+export type { ShownStep, ShownValidation, TerminalView, TerminalViewOptions } from './reporting/terminal-view.js';
 export { createTerminalView } from './reporting/terminal-view.js';
 export type { Checkpoint } from './runs/checkpoint-file.js';
 export { readCheckpoints } from './runs/checkpoint-file.js';

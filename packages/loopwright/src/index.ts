@@ -372,6 +372,7 @@ export type {
   SameRowsOptions,
   SampledRollouts,
   SampleMark,
+  ShownValidation,
   SignOff,
   SignOffOptions,
   SmokeOptions,

@@ -2,13 +2,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { escapeText, truncateText } from '../escape-text.js';
 import type { Alarm } from '../guard/alarm.js';
 import { Bandit, copyEnvironment } from '../testing/bandit.js';
 import { runGrpo } from '../training/grpo.js';
+import { areaChart } from './area-chart.js';
 import { openMetricsLog } from './metrics-log.js';
-import { sparkline } from './step-text.js';
 import { createTerminalView, type ShownStep } from './terminal-view.js';
 
 class Screen extends Writable {
@@ -77,7 +78,7 @@ describe('the panel', () => {
     view.onStep(step(0, 'x'));
     screen.text = '';
     view.onStep(step(1, '\u001b[2J\u001b]0;owned\u0007\u202e2\n'));
-    expect(screen.text).toContain('reward    ▁█ 1.000');
+    expect(screen.text).toMatch(/1\.00 .*█\n +reward .*█\n +.*█\n +0 ▁+█+\n/);
     expect(screen.text).toContain('grpo  step 3/30');
     expect(screen.text).toMatch(/sample {4}█+░+ 1\.23 s/);
     expect(screen.text).toContain('1+1= → \\x1b[2J\\x1b]0;owned\\x07\\u{202e}2\\n  (reward 1)');
@@ -112,6 +113,70 @@ describe('the panel', () => {
     view.onStep(step(1, 'y'));
     expect(screen.text).toHaveLength(length);
   });
+});
+
+describe('the view of everything else', () => {
+  const validation = (step: number, accuracy: number) => ({
+    ...{ step, totalSteps: 30 },
+    metrics: { 'validation/accuracy': accuracy, 'validation/low': 0.1, 'validation/high': 0.9, 'validation/n': 60 },
+  });
+  const message = 'epoch 1 has ended\u001b[2J';
+
+  it('is a line each where there is no terminal', () => {
+    const screen = new Screen(false);
+    using view = createTerminalView({ stream: screen, title: 'run' });
+    view.onValidation(validation(10, 0.5));
+    view.onNotice({ message });
+    expect(screen.text).toBe('step 10/30  held-out 0.500 [0.100, 0.900] n 60\nepoch 1 has ended\\x1b[2J\n');
+  });
+
+  it('is in the panel: held-out results, alarms, the time that is left; notices stay above it', () => {
+    const screen = new Screen(true);
+    using view = createTerminalView({ stream: screen, title: 'grpo', color: false });
+    view.onValidation(validation(0, 0.25));
+    view.onValidation(validation(2, 0.5));
+    const alarm = {
+      name: 'guard/kl',
+      level: 'warn',
+      step: 3,
+      seen: 'KL rose',
+      remedy: 'lower the rate',
+      times: 1,
+      page: 'x.md',
+    } as const;
+    const timed = step(1, '2');
+    screen.text = '';
+    view.onStep({
+      ...timed,
+      metrics: { ...timed.metrics, 'time/step_ms': 2000, 'engine/busy_share': 0.75 },
+      alarms: [alarm],
+    });
+    expect(screen.text).toContain('held-out 0.500 [0.100, 0.900] n 60 at step 2; before 0.250');
+    expect(screen.text).toContain('guard/kl [warn] at step 3: KL rose. lower the rate. See x.md');
+    expect(screen.text).toContain('2.0 s a step, about 54 s left');
+    expect(screen.text).toMatch(/engine {4}█+░+ 75 % busy/);
+    screen.text = '';
+    view.onNotice({ message });
+    expect(screen.text.indexOf('epoch 1 has ended\\x1b[2J\n')).toBeLessThan(screen.text.indexOf('grpo  step 3/30'));
+  });
+
+  it('fits a narrow and low window', () => {
+    const screen = Object.assign(new Screen(true), { rows: 6 });
+    Object.defineProperty(screen, 'columns', { value: 32 });
+    using view = createTerminalView({ stream: screen, title: 'a long name of a run', color: false });
+    view.onStep(step(1, 'x'.repeat(200)));
+    const lines = stripVTControlCharacters(screen.text).trimEnd().split('\n');
+    expect(lines.length).toBeLessThanOrEqual(5);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(32);
+  });
+});
+
+it('a curve of several rows is whole, however many its values', () => {
+  const options = { rows: 2, low: 0, high: 1 };
+  expect(areaChart([0, 0.5, 1], { ...options, columns: 10 })).toEqual(['  █', '▁██']);
+  const ramp = Array.from({ length: 100 }, (_, i) => i / 99);
+  const [top, bottom] = areaChart(ramp, { ...options, columns: 4 });
+  expect([top, bottom]).toEqual(['  ▂▆', '▂▆██']);
 });
 
 describe('the metrics file', () => {
@@ -159,10 +224,5 @@ describe('escaped text', () => {
   it('is cut by columns, not by characters', () => {
     expect(truncateText('你好吗', 5)).toBe('你好…');
     expect(truncateText('abc', 3)).toBe('abc');
-  });
-
-  it('makes curves of the last values only', () => {
-    expect(sparkline([0, 0.5, 1], { columns: 2, low: 0, high: 1 })).toBe('▅█');
-    expect(sparkline([1, 1], { columns: 5, low: 1, high: 1 })).toBe('▁▁');
   });
 });

@@ -45,24 +45,25 @@ export function stepLine(step: {
   return [`step ${step.step}/${step.totalSteps}`, ...describeMetrics(step.metrics), ...times].join('  ');
 }
 
-const levels = '▁▂▃▄▅▆▇█';
-
-/** The last values as a row of bars, between the lowest and highest of `range`. */
-export function sparkline(values: readonly number[], { columns, low, high }: SparklineOptions): string {
-  const span = high - low || 1;
-  return values
-    .slice(-columns)
-    .map((value) => {
-      const share = Math.min(1, Math.max(0, (value - low) / span));
-      return levels.charAt(Math.round(share * (levels.length - 1)));
-    })
-    .join('');
+/** `0.883 [0.778, 0.942] n 60`; of a loss, in nats a token. */
+export function validationText(metrics: Metrics): string {
+  const [name, low, high] =
+    metrics['validation/accuracy'] === undefined
+      ? ['validation/loss', 'validation/loss_low', 'validation/loss_high']
+      : ['validation/accuracy', 'validation/low', 'validation/high'];
+  const [value, from, to, n] = [metrics[name!], metrics[low!], metrics[high!], metrics['validation/n']];
+  const bounds = from === undefined || to === undefined ? '' : ` [${from.toFixed(3)}, ${to.toFixed(3)}]`;
+  return `${name === 'validation/loss' ? 'loss ' : ''}${value?.toFixed(3) ?? '?'}${bounds}${n === undefined ? '' : ` n ${n}`}`;
 }
 
-export interface SparklineOptions {
-  readonly columns: number;
-  readonly low: number;
-  readonly high: number;
+/** `0.8 s`, `42 s`, `3 min 05 s`, `2 h 10 min`. */
+export function durationText(ms: number): string {
+  if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const two = (value: number): string => String(value).padStart(2, '0');
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
 }
 
 /** A bar of `share` of `columns`. */

@@ -147,6 +147,7 @@ async function learn({
     ...{ groupsPerStep, samplesPerGroup, maxTokens, learningRate },
     reference: { scorer: reference, everySteps: klEverySteps },
     guard: { onAlarm: (alarm) => console.event({ type: 'alarm', ...alarm }) }, // the view shows them
+    onNotice: (notice) => (console.json ? console.note(notice.message) : view.onNotice(notice)),
     onFixedSamples: record.onFixedSamples,
     onStep: async (step) => {
       await record.onStep(step);

@@ -56,7 +56,7 @@ test('two runs of a program are listed, shown and compared', async () => {
   expect(shown.stdout).toMatch(
     /seed 7[\s\S]*loopwright 0\.\d[\s\S]*program\.mjs 0\.1[\s\S]*"rate": 0\.1[\s\S]*reward\/mean +3 +0\.1 +0\.1 +0\.3 +0\.3/,
   );
-  expect(shown.stdout).toMatch(/Alarms:\n {2}guard\/ratio \[warn\] at step 2: <b>0\.3<\/b>\. look\. See docs/);
+  expect(shown.stdout).toMatch(/Alarms:\n {2}guard\/ratio \[warn\] at step 2: <b>0\.3<\/b>\. Look\. See docs/);
   const compared = await loopwright('runs', 'compare', 'runs/toy', 'runs/toy-2', '--json');
   expect(compared.events).toMatchObject([
     {
@@ -102,7 +102,7 @@ test('a report is one file that loads and runs nothing, with all content as text
   expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31mred');
   expect(page).toContain('What is &lt;b&gt;1+1&lt;/b&gt;?');
   expect(page).toContain('&lt;img src=x&gt;');
-  expect(page).toContain('guard/ratio [warn] at step 2: &lt;b&gt;0.3&lt;/b&gt;. look.');
+  expect(page).toContain('guard/ratio [warn] at step 2: &lt;b&gt;0.3&lt;/b&gt;. Look.');
   expect(page).not.toContain('\u001b');
   expect(page).not.toMatch(/<script|<img|<b>1|https?:\/\/|src=["']|href=/i);
   // At three steps, and the best of the last.

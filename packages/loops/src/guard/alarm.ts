@@ -17,8 +17,9 @@ export interface Alarm extends Finding {
 /** In one line. */
 export function alarmText({ name, level, step, seen, where, remedy, page, times }: Alarm): string {
   const often = times > 1 ? ` (seen in ${times} steps)` : '';
+  const advice = `${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`;
   const place = where === undefined ? '' : `; ${where}`;
-  return `${name} [${level}] at step ${step}${often}: ${seen}${place}. ${remedy}. See ${page}`;
+  return `${name} [${level}] at step ${step}${often}: ${seen}${place}. ${advice}. See ${page}`;
 }
 
 export function levelRank(level: FindingLevel): number {

@@ -95,7 +95,7 @@ describe('the panel', () => {
     panel.onStep({ ...step(0, 'x'), alarms: [alarm] });
     screen.text = '';
     panel.onStep(step(1, 'y'));
-    expect(screen.text).toContain('guard/kl-zero [warn] at step 3: nothing moves. look. See docs/guides');
+    expect(screen.text).toContain('guard/kl-zero [warn] at step 3: nothing moves. Look. See docs/guides');
     const plain = new Screen(false);
     using lines = createTerminalView({ stream: plain, title: 'grpo' });
     lines.onStep({ ...step(0, 'x'), alarms: [alarm] });

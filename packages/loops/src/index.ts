@@ -252,6 +252,8 @@ export type {
   LoopNotice,
   StalePolicy,
 } from './training/grpo-options.js';
+export type { ResumableStepsOptions } from './training/resumable-steps.js';
+export { resumableSteps } from './training/resumable-steps.js';
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftSampler, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';

@@ -2,12 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { sftDatum } from '../datums/sft-datum.js';
 import type { Environment } from '../environments/environment.js';
+import { createRandom } from '../random.js';
 import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
 import { MemoryCheckpoints } from '../testing/memory-checkpoints.js';
 import { rejection } from '../testing/rejection.js';
 import type { Checkpoints } from './checkpoints.js';
 import { runGrpo } from './grpo.js';
 import type { GrpoOptions } from './grpo-options.js';
+import { resumableSteps } from './resumable-steps.js';
 import { runSft } from './sft.js';
 
 /** A bandit and the options to run it with. */
@@ -196,4 +198,55 @@ it('where another loop stood is refused before any work', async () => {
   const odd = { ...checkpoints, resumed: { loop: 'sft', step: 1, state: { epoch: -1 } } };
   expect((await rejection(sft.run({ training, checkpoints: odd }, () => undefined))).code).toBe('data_invalid');
   expect(training.calls).toEqual([]);
+});
+
+describe('the steps of a loop of one’s own', () => {
+  /** Draws an example a step; the random stream is what it has to know. */
+  async function train({ training, ...part }: Part, rows: Map<number, number>): Promise<void> {
+    let random = createRandom(7);
+    const state = () => ({ random: random.state });
+    const restore = (saved: ReturnType<typeof state>): void => {
+      random = createRandom(saved.random);
+    };
+    const onNotice = ({ message }: { readonly message: string }) => expect.fail(message);
+    for await (const step of resumableSteps({ loop: 'own', steps: 7, state, restore, onNotice, ...part })) {
+      const row = random.integer(data.length);
+      rows.set(step, row);
+      await Promise.all([training.forwardBackward([data[row]!], 'cross_entropy'), training.optimStep()]);
+    }
+  }
+
+  it('are gone on with after a kill and after an abort, as if nothing had happened', async () => {
+    const calm = { training: new Bandit(), rows: new Map<number, number>() };
+    await train(calm, calm.rows);
+    const memory = new MemoryCheckpoints();
+    const rows = new Map<number, number>();
+    let steps = 0;
+    const onCall = (name: string): void => {
+      if (name === 'optim-step' && ++steps === 4) throw new Error('killed');
+    };
+    await expect(train(memory.open({ every: 2, onCall }), rows)).rejects.toThrow('killed');
+    expect(memory.steps).toEqual([2]);
+    const controller = new AbortController();
+    const abort = (name: string): void => {
+      if (name === 'optim-step' && ++steps === 7) controller.abort();
+    };
+    const part = { ...memory.open({ every: 2, onCall: abort }), signal: controller.signal };
+    expect(await rejection(train(part, rows))).toMatchObject({
+      code: 'cancelled',
+      message: expect.stringContaining('step 5'),
+    });
+    expect(memory.steps).toEqual([2, 4, 5]);
+    const last = memory.open({ every: 2 });
+    await train(last, rows);
+    expect(memory.steps).toEqual([2, 4, 5, 6, 7]);
+    expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(calm.rows));
+    expect(last.training.weights).toEqual(calm.training.weights);
+  });
+
+  it('refuse the place of another loop', async () => {
+    const memory = new MemoryCheckpoints();
+    await sft.run(memory.open({ every: 1 }), () => undefined);
+    expect((await rejection(train(memory.open({ every: 1 }), new Map()))).code).toBe('data_invalid');
+  });
 });

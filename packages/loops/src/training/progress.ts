@@ -32,13 +32,7 @@ export class Progress<S extends object> {
     this.#step = resumed?.step ?? 0;
     this.#state = resumed === undefined || resumed.loop !== loop ? undefined : read(resumed.state);
     if (resumed === undefined || this.#state !== undefined) return;
-    throw complaint({
-      code: 'data_invalid',
-      field: 'options.checkpoints.resumed',
-      expected: `where a loop of the kind ${loop} stood`,
-      got: resumed.loop === loop ? 'something else' : `where one of the kind ${resumed.loop} did`,
-      remedy: 'go on with the program, and the version of loopwright, that the run began with',
-    });
+    throw otherLoop(loop, resumed);
   }
 
   /** Steps that were done, those of earlier processes included. */
@@ -59,7 +53,7 @@ export class Progress<S extends object> {
   /** Says that there is nothing left, where the run was resumed after its last step. */
   nothingLeft(totalSteps: number, { more }: { readonly more: string }): string | undefined {
     if (this.#state === undefined || this.#step < totalSteps) return undefined;
-    return `nothing left to train: the run has its ${this.#step} steps; raise ${more} to go on`;
+    return nothingLeft(this.#step, more);
   }
 
   /** The calls that make a step of what was collected. Weights are between two steps from now on to {@link Progress.end}. */
@@ -96,4 +90,20 @@ export class Progress<S extends object> {
     await scope.start((signal) => checkpoints.save(position, { signal }), { shielded: true }).ended;
     this.#unsaved = undefined;
   }
+}
+
+/** @param more what to raise */
+export function nothingLeft(step: number, more: string): string {
+  return `nothing left to train: the run has its ${step} steps; raise ${more} to go on`;
+}
+
+/** The error of a loop that is to go on where another stood, or where nothing of its own is said. */
+export function otherLoop(loop: string, resumed: LoopPosition): Error {
+  return complaint({
+    code: 'data_invalid',
+    field: 'options.checkpoints.resumed',
+    expected: `where a loop of the kind ${loop} stood`,
+    got: resumed.loop === loop ? 'something else' : `where one of the kind ${resumed.loop} did`,
+    remedy: 'go on with the program, and the version of loopwright, that the run began with',
+  });
 }

@@ -1,7 +1,16 @@
 /** `loopwright runs show`: all that is known of a run. */
 import { alarmText, escapeText } from '@loopwright/loops';
-import { type RunRecord, readRun, readSignOffs, type SignOff, type StoredRun, seriesOf } from '@loopwright/loops/node';
+import {
+  type RunRecord,
+  readCheckpoints,
+  readRun,
+  readSignOffs,
+  type SignOff,
+  type StoredRun,
+  seriesOf,
+} from '@loopwright/loops/node';
 import { shellText } from '../../shell-text.js';
+import { goOnCommand } from '../../training/go-on.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { signOffText } from '../samples/sign-off-text.js';
@@ -16,7 +25,7 @@ export async function showCommand(folder: string, { console }: CommandContext): 
   for (const step of steps) console.event({ ...step, type: 'metrics', of: step.type });
   for (const alarm of run.alarms) console.event({ ...alarm, type: 'alarm' });
   console.line(`${console.paint.bold(escapeText(record.name))}  ${state}${reasonText(record)}`);
-  console.table([...factsOf(run), ...signedOff(signOffs)]);
+  console.table([...factsOf(run), ...(await checkpointOf(run)), ...signedOff(signOffs)]);
   if (run.alarms.length > 0) {
     console.line();
     console.line('Alarms:');
@@ -27,6 +36,16 @@ export async function showCommand(folder: string, { console }: CommandContext): 
   for (const line of settingsLines(record.config)) console.line(`  ${line}`);
   showMetrics(run, console);
   if (damagedLines > 0) console.note(`${damagedLines} lines of the metrics could not be read.`);
+}
+
+/** Where it can be gone on with, and how. */
+async function checkpointOf({ folder, record }: StoredRun): Promise<[string, string][]> {
+  const [newest] = (await readCheckpoints(folder)).checkpoints;
+  if (newest === undefined) return [];
+  return [
+    ['checkpoint', `after step ${newest.step}: ${escapeText(newest.modelPackageArn)}`],
+    ['go on', goOnCommand(folder, record.command)],
+  ];
 }
 
 function reasonText({ error }: RunRecord): string {

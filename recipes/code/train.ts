@@ -1,0 +1,84 @@
+/**
+ * Programs that pass their tests, in episodes of two turns with a tool, while sampling goes on beside the trainer: groups are at most three optimizer steps old,
+ * older ones are sampled again. Judged by the share of problems that are solved, before and after, and by how many groups taught nothing.
+ *
+ * Run: npx tsx recipes/code/train.ts [--data HumanEval.jsonl] [--model ID|DIR] [--url URL] [--max-steps 3] [--seed 1] [--run runs/code]
+ */
+import {
+  accuracyText,
+  connect,
+  createPythonSandbox,
+  openDataset,
+  recipeOptions,
+  runEpisodes,
+  runGrpo,
+  type Sampler,
+  wilsonInterval,
+  withRun,
+} from 'loopwright';
+import { config } from './config.js';
+import { codeEnvironment } from './environment.js';
+import { codeProblems, madeProblems } from './problems.js';
+
+const { baseModel, connection, steps, seed, folder, own } = recipeOptions({
+  ...{ name: 'code', model: 'HuggingFaceTB/SmolLM2-135M-Instruct', steps: config.steps },
+  own: {
+    data: 'rows of HumanEval or DeepCoder as .jsonl, .jsonl.gz or .parquet (default: small functions made by rule)',
+  },
+});
+const { rank, alpha, groupsPerStep, groupSize, maxTurns, maxTokens, maxStepsOffPolicy, learningRate } = config;
+
+const data = own.data === undefined ? madeProblems() : await openDataset(own.data);
+const { train: toLearn, heldOut: toJudge } = data.split({ parts: { train: 0.7, heldOut: 0.3 } });
+const { problems: train, left } = await codeProblems(toLearn);
+const heldOut = (await codeProblems(toJudge)).problems.slice(0, config.heldOut);
+console.log(
+  `${train.length} problems to learn from, ${left} with tests that can't be run left out, ${heldOut.length} held out`,
+);
+
+await using sandbox = await createPythonSandbox({ workers: 2, timeoutMs: 20_000 });
+await using service = await connect(connection);
+const training = await service.createLoraTrainingClient({ baseModel, rank, alpha, seed });
+const tokenizer = await training.getTokenizer();
+const turns = { environment: codeEnvironment(train, sandbox), maxTurns, maxTokens };
+
+const record = {
+  ...{ folder, config: { ...config, baseModel, steps }, seeds: { seed }, data: { train, heldOut }, tokenizer },
+  usage: () => service.usage(),
+};
+await withRun(record, async (run) => {
+  /** One episode of each held-out problem, sampled as in training. */
+  async function judge(step: number, sampler: Sampler): Promise<void> {
+    const groups = await runEpisodes({ ...turns, tokenizer, sampler, problems: heldOut, groupSize: 1, seed: 0 });
+    const rewards = groups.flatMap(({ rollouts }) =>
+      rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward])),
+    );
+    const [correct, n] = [rewards.filter((reward) => reward >= 1).length, rewards.length];
+    const solved = { accuracy: correct / n, correct, n, interval: wilsonInterval(correct, n) };
+    await run.step(step, { 'validation/accuracy': solved.accuracy, 'validation/n': n }, 'validation');
+    const blockless = rewards.filter((reward) => reward < 0).length;
+    console.log(`after ${step} steps: ${accuracyText(solved)}, ${blockless} without a code block`);
+  }
+
+  await judge(0, await training.saveWeightsAndGetSamplingClient());
+  const { sampler, metrics } = await runGrpo({
+    ...{ training, tokenizer, ...turns, problems: train, steps, seed, groupsPerStep, samplesPerGroup: groupSize },
+    ...{ learningRate, maxStepsOffPolicy, stalePolicy: 'requeue' },
+    onStep: async (step) => {
+      await run.onStep(step);
+      const of = (name: string): string => step.metrics[name]?.toFixed(3) ?? '–';
+      const parts = `reward ${of('reward/mean')}  turns ${of('episode/turns_mean')}  dead groups ${step.metrics['groups/dead'] ?? '–'}`;
+      console.log(
+        `step ${step.step}/${step.totalSteps}  ${parts}${step.type === 'step-skipped' ? `  skipped: ${step.reason}` : ''}`,
+      );
+    },
+  });
+  const dead = metrics.reduce((sum, each) => sum + (each['groups/dead'] ?? 0), 0);
+  console.log(
+    `${dead} of ${steps * groupsPerStep} groups dead: all episodes are worth the same, so they teach nothing`,
+  );
+  await judge(steps, sampler);
+  const { modelPackageArn } = await training.saveWeightsForSampler({ description: `code, ${steps} steps` });
+  console.log(`adapter  ${modelPackageArn}`);
+  console.log(`run      ${run.folder}`);
+});

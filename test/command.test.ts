@@ -40,6 +40,8 @@ test('the help names every command, exit code and variable', async () => {
     'grader',
     'runs',
     'report',
+    'samples',
+    'eval',
     'preflight',
     'registry',
     'templates',

@@ -39,12 +39,12 @@ export async function showCommand(folder: string, { console }: CommandContext): 
 }
 
 /** Where it can be gone on with, and how. */
-async function checkpointOf({ folder, record }: StoredRun): Promise<[string, string][]> {
+async function checkpointOf({ folder, record, state }: StoredRun): Promise<[string, string][]> {
   const [newest] = (await readCheckpoints(folder)).checkpoints;
   if (newest === undefined) return [];
   return [
     ['checkpoint', `after step ${newest.step}: ${escapeText(newest.modelPackageArn)}`],
-    ['go on', goOnCommand(folder, record.command)],
+    ...(state === 'done' ? [] : [['go on', goOnCommand(folder, record.command)] as [string, string]]), // a done one needs more steps
   ];
 }
 

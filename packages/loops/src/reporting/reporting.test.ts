@@ -152,7 +152,7 @@ describe('the view of everything else', () => {
       alarms: [alarm],
     });
     expect(screen.text).toContain('held-out 0.500 [0.100, 0.900] n 60 at step 2; before 0.250');
-    expect(screen.text).toContain('guard/kl [warn] at step 3: KL rose. lower the rate. See x.md');
+    expect(screen.text).toContain('guard/kl [warn] at step 3: KL rose. Lower the rate. See x.md');
     expect(screen.text).toContain('2.0 s a step, about 54 s left');
     expect(screen.text).toMatch(/engine {4}█+░+ 75 % busy/);
     screen.text = '';

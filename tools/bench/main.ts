@@ -3,11 +3,13 @@
  *
  * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
+ * forecast SEED (what preflight says of three runs on the bundled model, and what they take)
  * overlap STEPS MS AT_ONCE (GRPO on the bundled model with a slow grader, k = 0, 1, 3)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { data } from './data-works.js';
 import { generate, train } from './engine-works.js';
+import { forecast } from './forecast-works.js';
 import { overlap } from './overlap-works.js';
 import { settingsFrom } from './report.js';
 import { sandbox } from './sandbox-works.js';
@@ -25,6 +27,10 @@ if (work === 'sandbox') {
 }
 if (work === 'data') {
   await data(given[0] ?? 2);
+  process.exit();
+}
+if (work === 'forecast') {
+  await forecast(given[0] ?? 1);
   process.exit();
 }
 if (work === 'overlap') {

@@ -1,6 +1,7 @@
 /** Preflight: what a base model makes of a task, before anything is trained. */
 import type { Tokenizer } from '@loopwright/text';
 import { type Problem, promptOf } from '../environments/environment.js';
+import { byLevel } from '../findings.js';
 import { createRandom } from '../random.js';
 import { wilsonInterval } from '../statistics/intervals.js';
 import { defineTask } from '../tasks/define-task.js';
@@ -14,6 +15,7 @@ import { forecastRun, type MemoryModel, type PriceModel } from './forecast.js';
 import { measureSteps } from './measure-steps.js';
 import { preflightFindings } from './preflight-findings.js';
 import { sampleRates } from './sample-rates.js';
+import { templateFindings } from './template-findings.js';
 import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 export interface PreflightOptions {
@@ -118,7 +120,13 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
     forecast: forecastRun({ rates, settings: resolved, deadShare, isEpisodes, step, memory, prices }),
   };
   const isListed = task.train !== undefined;
-  const findings = preflightFindings({ ...facts, train, isListed, heldOut, rates, tooLong });
+  const sampledPrompts = isAnswerEnvironment(environment)
+    ? problems.map((problem) => promptOf(environment, problem, tokenizer))
+    : [];
+  const findings = byLevel([
+    ...preflightFindings({ ...facts, train, isListed, heldOut, rates, tooLong }),
+    ...templateFindings(sampledPrompts, tokenizer),
+  ]);
   const outcome = findings.some(({ level }) => level === 'stop') ? ('no-go' as const) : ('go' as const);
   return { report: { task: name, outcome, ...facts, findings }, rates, useful };
 }

@@ -51,9 +51,7 @@ function reach(point: string): boolean {
 
 async function at(point: string): Promise<void> {
   if (!reach(point)) return;
-  const goOn = once(process.stdin, 'data');
-  process.stdin.unref(); // a process that is done doesn't wait for it
-  await goOn;
+  await once(process.stdin, 'data');
   process.stdin.pause();
 }
 
@@ -153,3 +151,4 @@ await withTrainingRun(
     console.log(JSON.stringify({ folder: run.folder, weights, state, others }));
   },
 );
+process.stdin.destroy(); // a process that was interrupted in a hold doesn't wait for it

@@ -1,4 +1,5 @@
 /** The training client of a run that goes on: a new session with the state of its newest checkpoint that is still there. */
+import { setTimeout } from 'node:timers/promises';
 import type { TrainingClient } from '@loopwright/client';
 import type { Checkpoint, RunRecord } from '@loopwright/loops/node';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
@@ -27,7 +28,7 @@ export async function resumeClient(
   newestFirst: readonly Checkpoint[],
   { service, record, onNotice, signal }: ResumeClientOptions,
 ): Promise<Resumed | undefined> {
-  await stopEarlier(service, record);
+  await stopEarlier({ service, record, signal });
   for (const checkpoint of newestFirst) {
     const { modelPackageArn, step } = checkpoint;
     try {
@@ -49,13 +50,27 @@ export async function resumeClient(
   });
 }
 
+/** A session that is being stopped still holds its place; it is waited for this long. */
+const maxStopMs = 30_000;
+
 /** The session of a process that was killed may live on, and hold its place. The run's lock says that nobody uses it. */
-async function stopEarlier(service: ServiceConnection, { session }: RunRecord): Promise<void> {
+async function stopEarlier({
+  service,
+  record: { session },
+  signal,
+}: Pick<ResumeClientOptions, 'service' | 'record' | 'signal'>): Promise<void> {
   if (session === undefined || session.place !== placeOf(service)) return;
+  const { name } = session;
   try {
-    await service.stopSession(session.name);
+    await service.stopSession(name, { signal });
   } catch (error) {
-    if (codeOf(error) !== 'unknown_session') throw error;
+    if (codeOf(error) === 'unknown_session') return;
+    throw error;
+  }
+  for (const end = performance.now() + maxStopMs; performance.now() < end; ) {
+    const sessions = await service.listSessions({ nameContains: name, status: 'Stopping', signal });
+    if (sessions.every((each) => each.name !== name)) return;
+    await setTimeout(100, undefined, { signal });
   }
 }
 

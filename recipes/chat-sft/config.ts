@@ -6,6 +6,8 @@ export const config = {
   /** Of the letters that are learnt from; others are for judging. */
   train: 160,
   heldOut: 80,
+  /** Of the held-out letters, those whose replies are kept from before, amid and after training. */
+  fixed: 10,
   /** Longer conversations are left out, and counted. */
   maxRowTokens: 512,
   /** New tokens of a reply when it is judged: those in the house's style have 36 to 40 of SmolLM2's. */

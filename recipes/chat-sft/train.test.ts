@@ -10,7 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => recipe[Symbol.asyncDispose]());
 
-const tiny = ['--model', 'loopwright-tiny', '--max-steps', '2'];
+const of = (steps: number) => ['--model', 'loopwright-tiny', '--max-steps', String(steps)];
+const tiny = of(2);
 
 test('two steps on the letters: the held-out loss falls, replies are judged before and after', async () => {
   const { stdout, run } = await recipe.train(tiny);
@@ -22,6 +23,7 @@ test('two steps on the letters: the held-out loss falls, replies are judged befo
   );
   expect(Number(losses[1])).toBeLessThan(Number(losses[0]));
   expect(run.record).toMatchObject({ status: 'done', seeds: { seed: 1 }, data: { train: { rows: 160 } } });
+  expect(run.record.grader).toBeDefined();
   expect(run.steps.map(({ type, step }) => `${type} ${step}`)).toEqual([
     'validation 0',
     'held-out 0',
@@ -30,6 +32,17 @@ test('two steps on the letters: the held-out loss falls, replies are judged befo
     'held-out 2',
     'validation 2',
   ]);
+});
+
+test('a run that is given more steps goes on, and ends with the numbers of one that was never stopped', async () => {
+  await recipe.train([...tiny, '--run', recipe.at('stopped')]);
+  const { stdout, stderr } = await recipe.train([...of(3), '--resume', recipe.at('stopped')]);
+  expect(stderr).toMatch(/ goes on after step 2, /);
+  expect(stdout).not.toMatch(/^(?:after 0 steps|step [12]\/)/m);
+  await recipe.train([...of(3), '--run', recipe.at('whole')]);
+  const [resumed, whole] = [await recipe.lossesOf('stopped'), await recipe.lossesOf('whole')];
+  expect(whole).toHaveLength(3);
+  expect(resumed).toEqual(whole);
 });
 
 test('other conversations are read from a file, of several turns too, and judged by their loss alone', async () => {

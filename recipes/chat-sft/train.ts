@@ -3,11 +3,12 @@
  * letters of this recipe, by the share of replies in the house's style with the right name, order and matter.
  *
  * Run: npx tsx recipes/chat-sft/train.ts [--data chats.jsonl] [--model ID|DIR] [--url URL] [--max-steps 40] [--seed 1] [--run runs/chat-sft]
+ * [--checkpoint-every 10] [--resume runs/chat-sft]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   type ChatRow,
-  connect,
   createTerminalView,
   type Dataset,
   datasetOf,
@@ -15,15 +16,18 @@ import {
   openDataset,
   recipeOptions,
   runSft,
+  type Sampler,
+  type ServiceConnection,
   sftDatumFromMessages,
+  type Tokenizer,
   textSource,
-  withRun,
+  withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
-import { chatRows } from './letters.js';
+import { chatRows, type Letter } from './letters.js';
 import { environment, heldOut, task, train } from './task.js';
 
-const { baseModel, connection, steps, seed, folder, own } = recipeOptions({
+const { baseModel, steps, seed, place, own } = recipeOptions({
   ...{ name: task.name, model: task.model!, steps: config.steps }, // the task names its model
   own: {
     data: 'conversations as .jsonl, .jsonl.gz or .parquet (default: the letters of this recipe); a tenth is held out',
@@ -39,12 +43,8 @@ const data =
       }
     : (await openDataset(own.data)).split({ parts: { train: 0.9, heldOut: 0.1 } });
 
-await using service = await connect(connection);
-const training = await service.createLoraTrainingClient({ baseModel, rank, alpha, seed });
-const tokenizer = await training.getTokenizer();
-
 /** The conversations as datums, with loss on the assistant's tokens; those that are too long are counted. */
-async function datumsOf(name: string, rows: Dataset<ChatRow>) {
+async function datumsOf(name: string, rows: Dataset<ChatRow>, tokenizer: Tokenizer) {
   const datums = [];
   let left = 0;
   for await (const { messages, tools } of rows) {
@@ -55,28 +55,33 @@ async function datumsOf(name: string, rows: Dataset<ChatRow>) {
   console.log(`${name}: ${datums.length} conversations, ${left} longer than ${maxRowTokens} tokens left out`);
   return datums;
 }
-const toLearn = await datumsOf('to learn', data.train.as('chat'));
-const toJudge = await datumsOf('held out', data.heldOut.as('chat'));
 
 const record = {
-  ...{ folder, config: { ...config, baseModel, steps }, seeds: { seed }, data, tokenizer },
-  usage: () => service.usage(),
+  ...{ ...place, config: { ...config, baseModel, steps }, seeds: { seed }, data },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
+  start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
 };
-await withRun(record, async (run) => {
+await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {
+  const tokenizer = await training.getTokenizer();
+  const toLearn = await datumsOf('to learn', data.train.as('chat'), tokenizer);
+  const toJudge = await datumsOf('held out', data.heldOut.as('chat'), tokenizer);
+  const repliesTo = (sampler: Sampler, problems: readonly Letter[]) =>
+    evaluate(sampler, { environment, tokenizer, problems, maxTokens, signal });
+
   /** A greedy reply to each letter that is never trained on; other data has no rule to judge replies by. */
   async function judge(step: number): Promise<void> {
     if (own.data !== undefined) return;
-    const sampler = await training.saveWeightsAndGetSamplingClient();
-    const evaluation = await evaluate(sampler, { environment, tokenizer, problems: heldOut, maxTokens });
+    const evaluation = await repliesTo(await training.saveWeightsAndGetSamplingClient(), heldOut);
     await run.validation(step, evaluation);
     console.log(`after ${step} steps: ${accuracyText(evaluation)}, ${evaluation.n - evaluation.unparsed} in style`);
   }
 
-  await judge(0);
+  if (afterStep === 0) await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const epochs = Math.ceil((steps * batchSize) / toLearn.length);
   await runSft({
     ...{ training, data: toLearn, heldOut: toJudge, epochs, maxSteps: steps, batchSize, learningRate, seed },
+    ...{ checkpoints, signal },
     onStep: async (step) => {
       await run.onStep(step);
       view.onStep(step);
@@ -90,7 +95,14 @@ await withRun(record, async (run) => {
         `after ${step} steps: held-out loss ${loss} per token (n = ${toJudge.length} conversations, 95 % interval ${low}–${high})`,
       );
     },
-    onNotice: () => {}, // the end of an epoch is none to tell of
+    // Of the same few letters, so that people see how the replies change.
+    onSampler: async ({ sampler, step }) => {
+      if (own.data === undefined)
+        await run.onFixedSamples({ step, ...(await repliesTo(sampler, heldOut.slice(0, config.fixed))) });
+    },
+    onNotice: ({ type, message }) => {
+      if (type === 'nothing-left') console.warn(message); // the end of an epoch is none to tell of
+    },
   });
   view.close();
   await judge(steps);

@@ -3,11 +3,12 @@
  * model. Judged by pairs that are never trained on and, on the questions of this recipe, by the units that greedy answers are given in.
  *
  * Run: npx tsx recipes/preference-dpo/train.ts [--data pairs.jsonl] [--model ID|DIR] [--url URL] [--max-steps 30] [--seed 1] [--run runs/preference-dpo]
+ * [--checkpoint-every 10] [--resume runs/preference-dpo]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   type ChatMessage,
-  connect,
   createGuard,
   createRandom,
   createTerminalView,
@@ -18,17 +19,21 @@ import {
   openDataset,
   type PreferenceRow,
   recipeOptions,
+  resumableSteps,
+  type Scorer,
+  type ServiceConnection,
   sftDatumFromMessages,
+  type Tokenizer,
   textSource,
   wilsonInterval,
   withReference,
-  withRun,
+  withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
 import { preferenceRows, questions } from './measures.js';
 import { environment, task } from './task.js';
 
-const { baseModel, connection, steps, seed, folder, own } = recipeOptions({
+const { baseModel, steps, seed, place, own } = recipeOptions({
   ...{ name: task.name, model: task.model!, steps: config.steps }, // the task names its model
   own: { data: 'pairs as .jsonl, .jsonl.gz or .parquet (default: the questions of this recipe); a tenth is held out' },
 });
@@ -42,13 +47,12 @@ const data =
       }
     : (await openDataset(own.data)).split({ parts: { train: 0.9, heldOut: 0.1 } });
 
-await using service = await connect(connection);
-const training = await service.createLoraTrainingClient({ baseModel, rank, alpha, seed });
-const tokenizer = await training.getTokenizer();
-const base = await service.createSamplingClient({ baseModel });
-
 /** Chosen and rejected of each row, with loss on the answers; the base model scores them once, and no step pays for it again. */
-async function pairsOf(name: string, rows: Dataset<PreferenceRow>) {
+async function pairsOf(
+  name: string,
+  rows: Dataset<PreferenceRow>,
+  { tokenizer, base, signal }: { readonly tokenizer: Tokenizer; readonly base: Scorer; readonly signal: AbortSignal },
+) {
   const datumOf = (prompt: string | readonly ChatMessage[], answer: string | readonly ChatMessage[]) => {
     const asked = typeof prompt === 'string' ? [{ role: 'user', content: prompt } as const] : prompt;
     const said = typeof answer === 'string' ? [{ role: 'assistant', content: answer } as const] : answer;
@@ -62,17 +66,21 @@ async function pairsOf(name: string, rows: Dataset<PreferenceRow>) {
     else left += 1;
   }
   console.log(`${name}: ${pairs.length} pairs, ${left} longer than ${maxRowTokens} tokens left out`);
-  const scored = await withReference(pairs.flat(), base);
+  const scored = await withReference(pairs.flat(), base, { signal });
   return pairs.map((_, i) => scored.slice(2 * i, 2 * i + 2));
 }
-const toLearn = await pairsOf('to learn', data.train.as('preference'));
-const toJudge = await pairsOf('held out', data.heldOut.as('preference'));
+type Pair = Awaited<ReturnType<typeof pairsOf>>[number];
 
 const record = {
-  ...{ folder, config: { ...config, baseModel, steps }, seeds: { seed }, data, tokenizer },
-  usage: () => service.usage(),
+  ...{ ...place, config: { ...config, baseModel, steps }, seeds: { seed }, data },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
+  start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
 };
-await withRun(record, async (run) => {
+await withTrainingRun(record, async ({ service, training, run, checkpoints, signal, afterStep }) => {
+  const tokenizer = await training.getTokenizer();
+  const scoring = { tokenizer, base: await service.createSamplingClient({ baseModel }), signal };
+  const toLearn = await pairsOf('to learn', data.train.as('preference'), scoring);
+  const toJudge = await pairsOf('held out', data.heldOut.as('preference'), scoring);
   const loss = dpo({ beta });
 
   /** Of pairs that are never trained on, a forward pass and the same loss; and a greedy answer to each question, where there is a rule to judge it by. */
@@ -97,22 +105,33 @@ await withRun(record, async (run) => {
     );
     if (own.data !== undefined) return;
     const sampler = await training.saveWeightsAndGetSamplingClient();
-    const evaluation = await evaluate(sampler, { environment, tokenizer, problems: questions.heldOut, maxTokens });
+    const evaluation = await evaluate(sampler, {
+      ...{ environment, tokenizer, problems: questions.heldOut, maxTokens, signal },
+    });
     await run.validation(step, evaluation);
+    await run.onFixedSamples({ step, answers: evaluation.answers.slice(0, config.fixed) });
     console.log(
       `after ${step} steps: metric answers: ${accuracyText(evaluation)}, ${evaluation.unparsed} without a unit`,
     );
   }
 
-  await judge(0);
+  if (afterStep === 0) await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
-  const random = createRandom(seed);
-  let queue: typeof toLearn = [];
-  for (let step = 1; step <= steps; step++) {
-    if (queue.length < batchSize) queue = random.shuffle(toLearn);
-    const batch = queue.slice(0, batchSize).flat();
-    queue = queue.slice(batchSize);
+  const stepsPerEpoch = Math.max(1, Math.floor(toLearn.length / batchSize));
+  let random = createRandom(seed);
+  let [epochBegan, epoch]: [number, readonly Pair[]] = [random.state, []]; // the state that its order is drawn from
+  for await (const step of resumableSteps({
+    ...{ loop: 'dpo', steps, checkpoints, signal },
+    state: () => ({ random: epochBegan }),
+    restore: (saved) => {
+      random = createRandom(saved.random);
+      [epochBegan, epoch] = [saved.random, random.shuffle(toLearn)];
+    },
+  })) {
+    const at = (step - 1) % stepsPerEpoch;
+    if (at === 0) [epochBegan, epoch] = [random.state, random.shuffle(toLearn)];
+    const batch = epoch.slice(at * batchSize, (at + 1) * batchSize).flat();
     const pass = training.forwardBackwardCustom(batch, loss); // queued at once
     const update = training.optimStep({ learningRate, weightDecay: 0, gradClipNorm: 1 }); // queued behind it
     const [passed, updated] = await Promise.all([pass, update]);
@@ -134,6 +153,6 @@ await withRun(record, async (run) => {
 });
 
 /** What a forward pass takes of a pair's side. */
-function withoutReference({ modelInput, lossFnInputs: { targetTokens, weights } }: (typeof toLearn)[number][number]) {
+function withoutReference({ modelInput, lossFnInputs: { targetTokens, weights } }: Pair[number]) {
   return { modelInput, lossFnInputs: { targetTokens, weights } };
 }

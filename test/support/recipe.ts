@@ -18,6 +18,10 @@ export interface TrainedRecipe {
 export interface Recipe extends AsyncDisposable {
   /** Runs `train.ts` to its end. @throws where it ends with another code than 0 */
   train(args: readonly string[]): Promise<TrainedRecipe>;
+  /** A path in the recipe's home, for a run folder of its own. */
+  at(name: string): string;
+  /** `loss/mean` of each step of the run that is kept at `name`, in order. */
+  lossesOf(name: string): Promise<readonly (number | undefined)[]>;
   graderTest(args?: readonly string[]): Promise<CommandEnd>;
   preflight(args?: readonly string[]): Promise<CommandEnd>;
 }
@@ -35,6 +39,11 @@ export async function recipeOf(testUrl: string): Promise<Recipe> {
       const whole = ['--import', 'tsx', join(directory, 'train.ts'), '--run', folder, ...args];
       const { stdout, stderr } = await run(process.execPath, whole, { env });
       return { stdout, stderr, run: await readRun(folder) };
+    },
+    at: (name) => join(home.path, name),
+    async lossesOf(name) {
+      const { steps } = await readRun(join(home.path, name));
+      return steps.filter(({ type }) => type === 'step-end').map(({ metrics }) => metrics['loss/mean']);
     },
     graderTest: (args = []) => command(['grader', 'test'], 'gate.json', args),
     preflight: (args = []) => command(['preflight'], 'preflight', args),

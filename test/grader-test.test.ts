@@ -1,5 +1,5 @@
 /** `loopwright grader test` from outside: what it shows, its file and its exit code. */
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkGate } from 'loopwright';
@@ -62,4 +62,34 @@ test('a task that is not there, and a kind that is none, are refused', async () 
   expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining('error not_found: task') });
   const kind = await runCommand(['grader', 'test', 'mine', '--without', 'words'], { home, cwd: parent });
   expect(kind).toMatchObject({ code: 2, stderr: expect.stringContaining('Expected names among empty,truncated') });
+});
+
+test('the command ends for a task whose grader holds a sandbox open, and its processes and files are gone', async () => {
+  const folder = join(parent, 'open');
+  const temporary = join(parent, 'temporary');
+  await mkdir(folder);
+  await mkdir(temporary);
+  const task = `import { createGrader, createPythonSandbox, defineTask, unitTests } from 'loopwright';
+const sandbox = await createPythonSandbox({ workers: 1, timeoutMs: 60_000 });
+const problem = { id: 'one', question: 'Add.', answer: '' };
+const tests = () => ({ type: 'calls', cases: [{ entry: 'add', args: [1, 2], expected: 3 }] });
+const program = (body) => '\`\`\`python\\ndef add(a, b):\\n    return ' + body + '\\n\`\`\`';
+export const task = defineTask({
+  name: 'open',
+  environment: { name: 'open', draw: () => problem, grade: createGrader({ components: [unitTests({ sandbox, tests })] }) },
+  cases: [
+    { problem, label: 'good', completion: program('a + b') },
+    { problem, label: 'bad', completion: program('a - b') },
+  ],
+});
+`;
+  await writeFile(join(folder, 'task.mjs'), task);
+  const { code, stdout, stderr } = await runCommand(
+    ['grader', 'test', folder, '--labelled-only', '--repeats', '1', '--timeout', '200'],
+    { home, cwd: parent, env: { TMPDIR: temporary } },
+  );
+  expect(stderr).not.toContain('error');
+  expect(stdout).toContain('The grader of open passes.');
+  expect(code).toBe(0);
+  expect(await readdir(temporary)).toEqual([]);
 });

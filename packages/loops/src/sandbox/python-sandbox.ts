@@ -1,4 +1,5 @@
 /** Python programs by Pyodide, each in a process of its own that was warm before. */
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -29,6 +30,13 @@ export async function createPythonSandbox(options: ProcessSandboxOptions = {}): 
   const limits = limitsOf(options, Math.min(4, availableParallelism()));
   const directory = pyodideDirectory();
   const home = await mkdtemp(path.join(tmpdir(), 'loopwright-sandbox-'));
+  // A process that ends without closing it leaves nothing: its pool ends the programs then.
+  const onExit = (): void => rmSync(home, { recursive: true, force: true });
+  process.on('exit', onExit);
+  const remove = async (): Promise<void> => {
+    process.off('exit', onExit);
+    await rm(home, { recursive: true, force: true });
+  };
   try {
     const snapshot = path.join(home, 'python.bin');
     await writeFile(snapshot, await makeSnapshot(directory, limits), { mode: 0o600 });
@@ -37,9 +45,9 @@ export async function createPythonSandbox(options: ProcessSandboxOptions = {}): 
       startMs,
       start: () => new SandboxChild(command(directory, limits, snapshot)),
     });
-    return new PythonProcesses('python', pool, limits, () => rm(home, { recursive: true, force: true }));
+    return new PythonProcesses('python', pool, limits, remove);
   } catch (error) {
-    await rm(home, { recursive: true, force: true });
+    await remove();
     throw error;
   }
 }

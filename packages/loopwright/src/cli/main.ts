@@ -11,3 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
 process.exitCode = await run(process.argv.slice(2), { console, settings });
+// All is said: what a task still holds open, such as the processes of a sandbox, must not keep the command from ending.
+for (const stream of [process.stdout, process.stderr])
+  await new Promise<void>((resolve) => stream.write('', () => resolve()));
+process.exit();

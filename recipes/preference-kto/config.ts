@@ -12,6 +12,8 @@ export const config = {
   maxRowTokens: 512,
   /** New tokens of an answer when it is judged. */
   maxTokens: 24,
+  /** Of the held-out questions, those whose answers are kept from before and after training. */
+  fixed: 20,
   learningRate: 2e-4,
   rank: 16,
   alpha: 32,

@@ -10,7 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => recipe[Symbol.asyncDispose]());
 
-const tiny = ['--model', 'loopwright-tiny', '--max-steps', '2'];
+const of = (steps: number) => ['--model', 'loopwright-tiny', '--max-steps', String(steps)];
+const tiny = of(2);
 const rewards = (stdout: string) =>
   [...stdout.matchAll(/reward of the liked (\S+), of others (\S+), /g)].map(([, liked, others]) => ({
     liked: Number(liked),
@@ -25,6 +26,7 @@ test('two steps on thumbs: what is liked gains on what is not, answers are judge
   expect(after!.liked).toBeGreaterThan(after!.others);
   expect(stdout.match(/: answers: .* of n = 100, .* a yes or no alone/g)).toHaveLength(2);
   expect(run.record).toMatchObject({ status: 'done', seeds: { seed: 1 }, data: { train: { rows: 400 } } });
+  expect(run.record.grader).toBeDefined();
   expect(run.steps.map(({ type, step }) => `${type} ${step}`)).toEqual([
     'held-out 0',
     'validation 0',
@@ -33,6 +35,17 @@ test('two steps on thumbs: what is liked gains on what is not, answers are judge
     'held-out 2',
     'validation 2',
   ]);
+});
+
+test('a run that is given more steps goes on, and ends with the numbers of one that was never stopped', async () => {
+  await recipe.train([...tiny, '--run', recipe.at('stopped')]);
+  const { stdout, stderr } = await recipe.train([...of(3), '--resume', recipe.at('stopped')]);
+  expect(stderr).toMatch(/ goes on after step 2, /);
+  expect(stdout).not.toMatch(/^(?:after 0 steps|step [12]\/)/m);
+  await recipe.train([...of(3), '--run', recipe.at('whole')]);
+  const [resumed, whole] = [await recipe.lossesOf('stopped'), await recipe.lossesOf('whole')];
+  expect(whole).toHaveLength(3);
+  expect(resumed).toEqual(whole);
 });
 
 test('thumbs are read from a file, and nothing else is judged', async () => {

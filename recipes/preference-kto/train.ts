@@ -3,11 +3,12 @@
  * on the questions of this recipe, by the share of greedy answers that are the right word alone.
  *
  * Run: npx tsx recipes/preference-kto/train.ts [--data thumbs.jsonl] [--model ID|DIR] [--url URL] [--max-steps 40] [--seed 1] [--run runs/preference-kto]
+ * [--checkpoint-every 10] [--resume runs/preference-kto]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   type ChatMessage,
-  connect,
   createGuard,
   createRandom,
   createTerminalView,
@@ -20,17 +21,20 @@ import {
   ktoData,
   openDataset,
   recipeOptions,
+  resumableSteps,
+  type ServiceConnection,
   sftDatum,
+  type Tokenizer,
   textSource,
   wilsonInterval,
   withReference,
-  withRun,
+  withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
 import { thumbRows } from './questions.js';
 import { environment, heldOut, task, train } from './task.js';
 
-const { baseModel, connection, steps, seed, folder, own } = recipeOptions({
+const { baseModel, steps, seed, place, own } = recipeOptions({
   ...{ name: task.name, model: task.model!, steps: config.steps }, // the task names its model
   own: {
     data: 'answers with thumbs as .jsonl, .jsonl.gz or .parquet (default: those of this recipe); a tenth is held out',
@@ -46,13 +50,8 @@ const data =
       }
     : (await openDataset(own.data)).split({ parts: { train: 0.9, heldOut: 0.1 } });
 
-await using service = await connect(connection);
-const training = await service.createLoraTrainingClient({ baseModel, rank, alpha, seed });
-const tokenizer = await training.getTokenizer();
-const base = await service.createSamplingClient({ baseModel });
-
 /** Prompts and answers in tokens, with what was thought of them. */
-async function judgedOf(name: string, rows: Dataset<KtoRow>): Promise<JudgedCompletion[]> {
+async function judgedOf(name: string, rows: Dataset<KtoRow>, tokenizer: Tokenizer): Promise<JudgedCompletion[]> {
   const judged: JudgedCompletion[] = [];
   let left = 0;
   for await (const { prompt, completion, label: desirable } of rows) {
@@ -68,22 +67,29 @@ async function judgedOf(name: string, rows: Dataset<KtoRow>): Promise<JudgedComp
   console.log(`${name}: ${judged.length} answers, ${liked} liked, ${left} longer than ${maxRowTokens} tokens left out`);
   return judged;
 }
-const toLearn = await judgedOf('to learn', data.train.as('kto'));
-const toJudge = await judgedOf('held out', data.heldOut.as('kto'));
-
-// The paper keeps the weights of the liked and of the others, summed, as 1 : 1 to 4 : 3.
-const liked = toLearn.filter(({ desirable }) => desirable).length;
-const loss = kto({ beta, desirableWeight: (toLearn.length - liked) / liked });
-const judgedData = await withReference(toJudge.map(sftDatum), base);
 
 const record = {
-  ...{ folder, config: { ...config, baseModel, steps }, seeds: { seed }, data, tokenizer },
-  usage: () => service.usage(),
+  ...{ ...place, config: { ...config, baseModel, steps }, seeds: { seed }, data },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
+  start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
 };
-await withRun(record, async (run) => {
+await withTrainingRun(record, async ({ service, training, run, checkpoints, signal, afterStep }) => {
+  const tokenizer = await training.getTokenizer();
+  const base = await service.createSamplingClient({ baseModel });
+  const toLearn = await judgedOf('to learn', data.train.as('kto'), tokenizer);
+  const toJudge = await judgedOf('held out', data.heldOut.as('kto'), tokenizer);
+
+  // The paper keeps the weights of the liked and of the others, summed, as 1 : 1 to 4 : 3.
+  const liked = toLearn.filter(({ desirable }) => desirable).length;
+  const loss = kto({ beta, desirableWeight: (toLearn.length - liked) / liked });
+  const judgedData = await withReference(toJudge.map(sftDatum), base, { signal });
+
   /** Whether answers that are never trained on have moved the right way, and a greedy answer to each question where there is a rule to judge it by. */
   async function judge(step: number): Promise<void> {
-    const { outputs } = await training.forward(judgedData.map(withoutReference), 'cross_entropy');
+    const plain = judgedData.map(({ modelInput, lossFnInputs: { targetTokens, weights } }) => ({
+      ...{ modelInput, lossFnInputs: { targetTokens, weights } },
+    }));
+    const { outputs } = await training.forward(plain, 'cross_entropy');
     const moved = outputs.map(({ logprobs }, i) => {
       const { weights, refLogProb } = judgedData[i]!.lossFnInputs; // one output a datum
       return Array.from(weights, Number).reduce((sum, weight, t) => sum + weight * (logprobs[t]! - refLogProb[t]!), 0);
@@ -111,22 +117,31 @@ await withRun(record, async (run) => {
     );
     if (own.data !== undefined) return;
     const sampler = await training.saveWeightsAndGetSamplingClient();
-    const evaluation = await evaluate(sampler, { environment, tokenizer, problems: heldOut, maxTokens });
+    const evaluation = await evaluate(sampler, { environment, tokenizer, problems: heldOut, maxTokens, signal });
     await run.validation(step, evaluation);
+    await run.onFixedSamples({ step, answers: evaluation.answers.slice(0, config.fixed) });
     console.log(
       `after ${step} steps: answers: ${accuracyText(evaluation)}, ${evaluation.n - evaluation.unparsed} a yes or no alone`,
     );
   }
 
-  await judge(0);
+  if (afterStep === 0) await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
-  const random = createRandom(seed);
-  let queue: readonly JudgedCompletion[] = [];
-  for (let step = 1; step <= steps; step++) {
-    if (queue.length < batchSize) queue = random.shuffle(toLearn);
-    const batch = queue.slice(0, batchSize);
-    queue = queue.slice(batchSize);
+  const stepsPerEpoch = Math.max(1, Math.floor(toLearn.length / batchSize));
+  let random = createRandom(seed);
+  let [epochBegan, epoch]: [number, readonly JudgedCompletion[]] = [random.state, []]; // the state that its order is drawn from
+  for await (const step of resumableSteps({
+    ...{ loop: 'kto', steps, checkpoints, signal },
+    state: () => ({ random: epochBegan }),
+    restore: (saved) => {
+      random = createRandom(saved.random);
+      [epochBegan, epoch] = [saved.random, random.shuffle(toLearn)];
+    },
+  })) {
+    const at = (step - 1) % stepsPerEpoch;
+    if (at === 0) [epochBegan, epoch] = [random.state, random.shuffle(toLearn)];
+    const batch = epoch.slice(at * batchSize, (at + 1) * batchSize);
     // Each prompt comes with the answer to another too: how much likelier those became tells how far the model has moved.
     const data = await withReference(ktoData(batch), base);
     const pass = training.forwardBackwardCustom(data, loss);
@@ -144,8 +159,3 @@ await withRun(record, async (run) => {
   console.log(`adapter  ${modelPackageArn}`);
   console.log(`run      ${run.folder}`);
 });
-
-/** What a forward pass takes. */
-function withoutReference({ modelInput, lossFnInputs: { targetTokens, weights } }: (typeof judgedData)[number]) {
-  return { modelInput, lossFnInputs: { targetTokens, weights } };
-}

@@ -21,6 +21,15 @@ test('one step on the bundled model: episodes are judged before and after, dead 
   expect(run.record).toMatchObject({ status: 'done', config: { maxStepsOffPolicy: 3, maxTurns: 2 } });
 });
 
+test('a run that is given more steps goes on after its newest checkpoint', async () => {
+  const of = (steps: string): string[] => ['--model', 'loopwright-tiny', '--max-steps', steps];
+  await recipe.train([...of('1'), '--run', recipe.at('stopped')]);
+  const { stdout, stderr } = await recipe.train([...of('2'), '--resume', recipe.at('stopped')]);
+  expect(stderr).toMatch(/ goes on after step 1, /);
+  expect(stdout).not.toMatch(/^(?:after 0 steps|step 1\/)/m);
+  expect(stdout).toMatch(/^step 2\/2 .*\n\d of 4 groups dead: .*\nafter 2 steps: /m);
+});
+
 test('rows of DeepCoder are read in the forms of their tests, and those that can not be run are counted', async () => {
   await using folder = await temporaryDirectory();
   const file = join(folder.path, 'rows.jsonl');

@@ -3,24 +3,26 @@
  * older ones are sampled again. Judged by the share of problems that are solved, before and after, and by how many groups taught nothing.
  *
  * Run: npx tsx recipes/code/train.ts [--data HumanEval.jsonl] [--model ID|DIR] [--url URL] [--max-steps 3] [--seed 1] [--run runs/code]
+ * [--checkpoint-every 10] [--resume runs/code]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
-  connect,
   createPythonSandbox,
   openDataset,
   recipeOptions,
   runEpisodes,
   runGrpo,
   type Sampler,
+  type ServiceConnection,
   wilsonInterval,
-  withRun,
+  withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
 import { codeEnvironment } from './environment.js';
 import { codeProblems, madeProblems } from './problems.js';
 
-const { baseModel, connection, steps, seed, folder, own } = recipeOptions({
+const { baseModel, steps, seed, place, own } = recipeOptions({
   ...{ name: 'code', model: 'HuggingFaceTB/SmolLM2-135M-Instruct', steps: config.steps },
   own: {
     data: 'rows of HumanEval or DeepCoder as .jsonl, .jsonl.gz or .parquet (default: small functions made by rule)',
@@ -37,19 +39,20 @@ console.log(
 );
 
 await using sandbox = await createPythonSandbox({ workers: 2, timeoutMs: 20_000 });
-await using service = await connect(connection);
-const training = await service.createLoraTrainingClient({ baseModel, rank, alpha, seed });
-const tokenizer = await training.getTokenizer();
 const turns = { environment: codeEnvironment(train, sandbox), maxTurns, maxTokens };
 
 const record = {
-  ...{ folder, config: { ...config, baseModel, steps }, seeds: { seed }, data: { train, heldOut }, tokenizer },
-  usage: () => service.usage(),
+  ...{ ...place, config: { ...config, baseModel, steps }, seeds: { seed }, data: { train, heldOut } },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
+  start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
 };
-await withRun(record, async (run) => {
+await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {
+  const tokenizer = await training.getTokenizer();
+
   /** One episode of each held-out problem, sampled as in training. */
   async function judge(step: number, sampler: Sampler): Promise<void> {
-    const groups = await runEpisodes({ ...turns, tokenizer, sampler, problems: heldOut, groupSize: 1, seed: 0 });
+    const judged = { problems: heldOut, groupSize: 1, seed: 0 };
+    const groups = await runEpisodes({ ...turns, ...judged, tokenizer, sampler, signal });
     const rewards = groups.flatMap(({ rollouts }) =>
       rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward])),
     );
@@ -60,10 +63,10 @@ await withRun(record, async (run) => {
     console.log(`after ${step} steps: ${accuracyText(solved)}, ${blockless} without a code block`);
   }
 
-  await judge(0, await training.saveWeightsAndGetSamplingClient());
+  if (afterStep === 0) await judge(0, await training.saveWeightsAndGetSamplingClient());
   const { sampler, metrics } = await runGrpo({
     ...{ training, tokenizer, ...turns, problems: train, steps, seed, groupsPerStep, samplesPerGroup: groupSize },
-    ...{ learningRate, maxStepsOffPolicy, stalePolicy: 'requeue' },
+    ...{ learningRate, maxStepsOffPolicy, stalePolicy: 'requeue', checkpoints, signal },
     onStep: async (step) => {
       await run.onStep(step);
       const of = (name: string): string => step.metrics[name]?.toFixed(3) ?? '–';
@@ -75,7 +78,7 @@ await withRun(record, async (run) => {
   });
   const dead = metrics.reduce((sum, each) => sum + (each['groups/dead'] ?? 0), 0);
   console.log(
-    `${dead} of ${steps * groupsPerStep} groups dead: all episodes are worth the same, so they teach nothing`,
+    `${dead} of ${metrics.length * groupsPerStep} groups dead: all episodes are worth the same, so they teach nothing`,
   );
   await judge(steps, sampler);
   const { modelPackageArn } = await training.saveWeightsForSampler({ description: `code, ${steps} steps` });

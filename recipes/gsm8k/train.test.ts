@@ -25,6 +25,13 @@ test('both stages run on the bundled model: the second goes on from what the fir
   expect(types).toEqual(['base 0', 'validation 0', 'sft 1', 'step-end 1', 'validation 1', 'sft 2']);
 });
 
+test('to go on with a run is refused, and says why', async () => {
+  await expect(recipe.train(['--resume', 'x'])).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/--resume: a run of gsm8k can't be gone on with: .* begin a new run/),
+  });
+});
+
 test('the settings for a big model are those of its name', () => {
   expect(configs.big).toMatchObject({ rank: 32, alpha: 64, rl: { steps: 10, groupsPerStep: 40 } });
 });

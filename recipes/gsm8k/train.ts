@@ -4,6 +4,7 @@
  *
  * Run: npx tsx recipes/gsm8k/train.ts [--data FOLDER] [--settings small|big] [--model ID|DIR] [--url URL] [--max-steps 3] [--seed 1] [--run runs/gsm8k]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   connect,
@@ -24,6 +25,7 @@ import { environmentOf, instruction, taskOf } from './task.js';
 const optionsWith = (steps: number) =>
   recipeOptions({
     ...{ name: 'gsm8k', model: 'HuggingFaceTB/SmolLM2-135M-Instruct', steps },
+    notResumable: 'its first stage keeps no checkpoints',
     own: {
       data: 'folder with train.jsonl and test.jsonl of GSM8K (default: problems made by rule)',
       settings: 'small (the default) or big: see config.ts',
@@ -56,6 +58,7 @@ const record = {
     data: { train, heldOut },
     tokenizer,
   },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
   usage: () => service.usage(),
 };
 await withRun(record, async (run) => {
@@ -106,6 +109,8 @@ await withRun(record, async (run) => {
   const { sampler, metrics } = await runGrpo({
     ...{ training, tokenizer, environment, problems: train, graderGate },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, maxTokens, learningRate },
+    fixedSamples: { problems: heldOut, count: 5 },
+    onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);
       view.onStep(step);

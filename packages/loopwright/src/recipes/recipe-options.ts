@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defaultTaskModel } from '@loopwright/loops';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { wholeNumber } from '../cli/arguments.js';
 import { exitCodes } from '../cli/exit-codes.js';
 import type { RemoteOptions } from '../connect.js';
@@ -20,6 +20,8 @@ export interface RecipeDefaults<Own extends string = never> {
   readonly model?: string;
   /** Default 1. */
   readonly seed?: number;
+  /** Why a run of it can't be gone on with, for people; `--resume` and what belongs to it is then refused with this. Default: it can be, by `withTrainingRun`. */
+  readonly notResumable?: string;
   /** Options of this recipe alone, each of which takes a text: what `--help` says of it, by its name. */
   readonly own?: Readonly<Record<Own, string>>;
 }
@@ -63,7 +65,7 @@ export function recipeOptions<Own extends string = never>(
 
 /** @internal @throws `CommanderError` after `--help` and for a wrong command line */
 export function readRecipeOptions<Own extends string>(
-  { name, description, steps, model = defaultTaskModel, seed = 1, own }: RecipeDefaults<Own>,
+  { name, description, steps, model = defaultTaskModel, seed = 1, notResumable, own }: RecipeDefaults<Own>,
   args: readonly string[],
 ): RecipeOptions<Own> {
   const command = new Command(name)
@@ -72,13 +74,11 @@ export function readRecipeOptions<Own extends string>(
     .option('--max-steps <n>', 'end after so many training steps', wholeNumber(1, 1_000_000), steps)
     .option('--seed <n>', 'of problems, samples and adapter', wholeNumber(0, 2 ** 31 - 1), seed)
     .option('--run <folder>', 'settings, numbers and samples of the run; one that is there is kept', `runs/${name}`)
-    .option('--checkpoint-every <n>', 'save, to go on from, after so many steps', wholeNumber(1, 1_000_000), 10)
-    .option('--resume <run>', 'go on with the run in this folder, after its newest checkpoint')
-    .option('--allow-changes', 'resume although settings are others now')
     .allowExcessArguments(false)
     .showHelpAfterError('(see --help)')
     .exitOverride();
   if (description !== undefined) command.description(description);
+  for (const option of resumeOptions()) command.addOption(option.hideHelp(notResumable !== undefined));
   const names = Object.keys(own ?? {}) as Own[]; // true: its keys
   for (const each of names) command.option(`--${each} <value>`, own?.[each]);
   command.parse(args, { from: 'user' });
@@ -88,6 +88,11 @@ export function readRecipeOptions<Own extends string>(
     const value: unknown = command.getOptionValue(camelCase(each));
     return typeof value === 'string' ? [[each, value] as const] : [];
   });
+  for (const option of notResumable === undefined ? [] : resumeOptions()) {
+    if (command.getOptionValueSource(option.attributeName()) !== 'cli') continue;
+    const message = `error: ${option.long}: a run of ${name} can't be gone on with: ${notResumable}; leave the option out and begin a new run`;
+    command.error(message, { exitCode: exitCodes.usage });
+  }
   const directory = resolve(values.model);
   const connection = values.url === undefined ? {} : { url: values.url };
   return {
@@ -100,6 +105,17 @@ export function readRecipeOptions<Own extends string>(
     },
     own: Object.fromEntries(given) as { readonly [K in Own]?: string }, // true: their own names
   };
+}
+
+/** Of a run that can be gone on with. Commander's options have a state, so they are made anew. */
+function resumeOptions(): readonly Option[] {
+  return [
+    new Option('--checkpoint-every <n>', 'save, to go on from, after so many steps')
+      .argParser(wholeNumber(1, 1_000_000))
+      .default(10),
+    new Option('--resume <run>', 'go on with the run in this folder, after its newest checkpoint'),
+    new Option('--allow-changes', 'resume although settings are others now'),
+  ];
 }
 
 interface CommonValues {

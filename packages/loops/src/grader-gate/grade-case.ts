@@ -9,6 +9,8 @@ import type { GateGrade } from './words.js';
 export interface GradeCaseOptions {
   /** Of the whole case. */
   readonly timeoutMs: number;
+  /** Is handed a function that lets the time begin anew, until the grade is there. */
+  readonly onStart?: (restart: () => void) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -20,7 +22,7 @@ export interface GradeCaseOptions {
 export async function gradeCase<P extends Problem>(
   environment: Environment<P> | EpisodeEnvironment<P>,
   labelled: LabelledCompletion<P>,
-  { timeoutMs, signal }: GradeCaseOptions,
+  { timeoutMs, onStart, signal }: GradeCaseOptions,
 ): Promise<GateGrade> {
   const own = new AbortController();
   const onAbort = (): void => own.abort(signal?.reason);
@@ -30,7 +32,12 @@ export async function gradeCase<P extends Problem>(
     code: 'grader_timeout',
     message: `the grader gave no grade within ${timeoutMs / 1000} s; give it more time, or bound its work`,
   });
-  const timer = setTimeout(() => own.abort(late), timeoutMs);
+  const startTimer = () => setTimeout(() => own.abort(late), timeoutMs);
+  let timer = startTimer();
+  onStart?.(() => {
+    clearTimeout(timer);
+    timer = startTimer();
+  });
   const ended = new Promise<never>((_, reject) => {
     own.signal.addEventListener('abort', () => reject(own.signal.reason), { once: true });
   });

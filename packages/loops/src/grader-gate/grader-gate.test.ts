@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Environment, Grade, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { exactMatch } from '../graders/exact.js';
@@ -39,6 +39,8 @@ async function findingsOf(task: Task, options: TestGraderOptions = {}): Promise<
 }
 
 const given = (text: string): Grade => ({ status: 'ok', reward: /#### (-?\d+)$/.test(text) ? 1 : 0 });
+
+afterEach(() => void vi.useRealTimers());
 
 describe('the grader gate', () => {
   it('passes a grader that tells good from bad, without a word', async () => {
@@ -165,6 +167,22 @@ describe('the grader gate', () => {
     expect(outcomes[1]?.grade).toEqual({ status: 'unfinished' });
     expect(result.wrong).toEqual([]);
     expect(result.confusion.badRejected).toBeGreaterThan(5);
+  });
+
+  it('takes no grading for stuck that waits for others, as those in a sandbox do', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let last: Promise<unknown> = Promise.resolve();
+    const oneByOne: Grading = (answer) => {
+      const graded = last.then(async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20_000));
+        return right(answer);
+      });
+      last = graded;
+      return graded;
+    };
+    const graded = testGrader(taskWith(oneByOne), { repeats: 2, timeoutMs: 30_000, concurrency: 16 });
+    await vi.advanceTimersByTimeAsync(20_000 * 2 * cases.length);
+    expect((await graded).result).toMatchObject({ outcome: 'pass', confusion: { failed: 0 }, findings: [] });
   });
 
   it('keeps no completion in its result, and ends with the signal', async () => {

@@ -37,9 +37,20 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
   const grades: GateGrade[][] = cases.map(() => []);
   const of = cases.length * repeats;
   let done = 0;
+  /** Of the gradings that go on. */
+  const restarts = new Set<() => void>();
   const gradeOne = async (i: number): Promise<void> => {
+    let own = (): void => {};
+    const onStart = (restart: () => void): void => {
+      own = restart;
+      restarts.add(restart);
+    };
     // A signal of its own for each: dozens of listeners on one make Node warn of a leak.
-    grades[i]!.push(await scope.orAborted((signal) => gradeCase(environment, cases[i]!, { timeoutMs, signal })));
+    const graded = scope.orAborted((signal) => gradeCase(environment, cases[i]!, { timeoutMs, onStart, signal }));
+    const grade = await graded.finally(() => restarts.delete(own));
+    grades[i]!.push(grade);
+    // Graders with few places, such as a sandbox, let gradings wait for one another: while some end, none is stuck.
+    if (grade.status !== 'timeout') for (const restart of restarts) restart();
     done += 1;
     run.onGraded?.(done, of);
   };

@@ -17,7 +17,7 @@ import type { Confusion, GateCase, GateOutcome, GateResult } from './words.js';
 export interface TestGraderOptions extends GateCasesOptions {
   /** Times that each completion is graded, to see whether it comes out the same; default 3. */
   readonly repeats?: number;
-  /** Of one grading; default 30 000. */
+  /** Of one grading, while no other ends: they may wait for one another; default 30 000. */
   readonly timeoutMs?: number;
   /** Gradings at once, as in a loop; default 16. */
   readonly concurrency?: number;

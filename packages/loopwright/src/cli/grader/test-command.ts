@@ -7,6 +7,7 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { showFindings } from '../findings-text.js';
+import { SlowNotes } from '../slow-notes.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { formatTable } from '../text.js';
@@ -34,13 +35,19 @@ export async function graderTestCommand(
   const { file, task } = await loadTask(path);
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping.') });
   using status = new StatusLine(console);
+  const slow = new SlowNotes(console);
+  const startMs = performance.now();
   const { result, outcomes } = await testGrader(task, {
     ...{ repeats, concurrency, timeoutMs: timeout * 1000, signal: interrupt.signal, make: labelledOnly !== true },
     ...(stepSeconds === undefined ? {} : { stepSeconds }),
     ...(without === undefined ? {} : { without }),
     ...(correctness === undefined ? {} : { correctness }),
-    onProgress: (graded, of) =>
-      status.show({ event: { type: 'progress', graded, of }, text: `graded ${graded} of ${of}` }),
+    onProgress: (graded, of) => {
+      const secondsEach = (performance.now() - startMs) / 1000 / graded;
+      const text = `graded ${graded} of ${of}, ${secondsEach.toFixed(1)} s each: waiting for the grader`;
+      status.show({ event: { type: 'progress', graded, of }, text });
+      slow.show(text);
+    },
   });
   status.clear();
   const target = out === undefined ? join(dirname(file), gateFileName) : resolve(out);

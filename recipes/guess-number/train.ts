@@ -1,0 +1,82 @@
+/**
+ * Guess a number in four turns: a supervised warm-up on games of a player who guesses at random, then group relative policy optimisation on whole episodes, judged
+ * before and after on ranges that no game of training begins with. Every weight is trained: the bundled model has never seen a range.
+ *
+ * Run: npx tsx recipes/guess-number/train.ts [--model ID|DIR] [--url URL] [--max-steps 20] [--seed 1] [--run runs/guess-number]
+ * [--resume runs/guess-number]
+ */
+import {
+  accuracyText,
+  createRandom,
+  createTerminalView,
+  recipeOptions,
+  runEpisodes,
+  runGrpo,
+  runSft,
+  type Sampler,
+  type ServiceConnection,
+  sftDatumFromMessages,
+  testGrader,
+  wilsonInterval,
+  withTrainingRun,
+} from 'loopwright';
+import { config } from './config.js';
+import { guessNumber, heldOut, randomPlay, train } from './environment.js';
+import { task } from './task.js';
+
+const { baseModel, steps, seed, place, own } = recipeOptions({
+  ...{ name: task.name, steps: config.steps },
+  own: { 'warm-up-steps': `supervised steps that come first (default: ${config.warmUp.steps})` },
+});
+const warmUp = { ...config.warmUp, steps: Number(own['warm-up-steps'] ?? config.warmUp.steps) };
+const { groupsPerStep, groupSize: samplesPerGroup, learningRate, maxTokens, maxTurns } = config;
+const turns = { environment: guessNumber, maxTurns, maxTokens };
+
+const { result: graderGate } = await testGrader(task); // a grader that fails refuses the run
+
+const record = {
+  ...{ ...place, config: { ...config, warmUp, baseModel, steps }, seeds: { seed }, data: { train, heldOut } },
+  start: (service: ServiceConnection) => service.createTrainingClient({ trainingType: 'full', baseModel, seed }),
+};
+await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {
+  const tokenizer = await training.getTokenizer();
+
+  /** One game of each held-out range, sampled as in training: that policy's reward is raised. An episode without a reward counts as lost. */
+  async function judge(when: string, step: number, sampler: Sampler): Promise<void> {
+    const games = { ...turns, problems: heldOut, groupSize: 1, seed: 0 };
+    const groups = await runEpisodes({ ...games, tokenizer, sampler, signal });
+    const rewards = groups.flatMap(({ rollouts }) => rollouts.map(({ reward }) => reward ?? 0));
+    const [correct, n] = [rewards.filter((reward) => reward === 1).length, heldOut.length];
+    const won = { accuracy: correct / n, correct, n, interval: wilsonInterval(correct, n) };
+    const ruledOut = rewards.reduce((sum, reward) => sum + reward, 0) / n;
+    await run.step(step, { 'validation/accuracy': won.accuracy, 'validation/n': n }, 'validation');
+    console.log(`${when}: ${accuracyText(won)}; of a range ${(100 * ruledOut).toFixed(1)} % ruled out`);
+  }
+
+  if (afterStep === 0) {
+    await judge('base model', 0, await training.saveWeightsAndGetSamplingClient());
+    const random = createRandom(seed);
+    const games = Array.from({ length: warmUp.steps * warmUp.batchSize }, () => randomPlay(random.pick(train), random));
+    const data = games.map((messages) => sftDatumFromMessages(tokenizer, messages));
+    const { batchSize, learningRate, gradClipNorm } = warmUp;
+    await runSft({ training, data, batchSize, learningRate, gradClipNorm, seed, signal, guard: false }); // the same game comes often
+    const sampler = await training.saveWeightsAndGetSamplingClient();
+    await judge(`after ${warmUp.steps} steps of warm-up`, 0, sampler);
+  }
+
+  using view = createTerminalView({ stream: process.stdout, title: task.name });
+  const { sampler } = await runGrpo({
+    ...{ ...turns, training, tokenizer, problems: train, graderGate, checkpoints, signal },
+    ...{ steps, seed, groupsPerStep, samplesPerGroup, learningRate },
+    onStep: async (step) => {
+      await run.onStep(step);
+      const { type, step: number, totalSteps, metrics } = step;
+      if (type === 'step-end') view.onStep({ type, step: number, totalSteps, metrics });
+    },
+  });
+  view.close();
+  await judge(`after ${steps} steps`, steps, sampler);
+  const { modelPackageArn } = await training.saveWeightsForSampler({ description: `${task.name}, ${steps} steps` });
+  console.log(`weights  ${modelPackageArn}`);
+  console.log(`run      ${run.folder}`);
+});

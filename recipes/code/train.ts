@@ -7,6 +7,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import {
+  accuracyOf,
   accuracyText,
   createPythonSandbox,
   openDataset,
@@ -15,7 +16,6 @@ import {
   runGrpo,
   type Sampler,
   type ServiceConnection,
-  wilsonInterval,
   withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
@@ -57,7 +57,7 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
       rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward])),
     );
     const [correct, n] = [rewards.filter((reward) => reward >= 1).length, rewards.length];
-    const solved = { accuracy: correct / n, correct, n, interval: wilsonInterval(correct, n) };
+    const solved = accuracyOf(correct, n);
     await run.step(step, { 'validation/accuracy': solved.accuracy, 'validation/n': n }, 'validation');
     const blockless = rewards.filter((reward) => reward < 0).length;
     console.log(`after ${step} steps: ${accuracyText(solved)}, ${blockless} without a code block`);

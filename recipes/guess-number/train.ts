@@ -6,6 +6,7 @@
  * [--resume runs/guess-number]
  */
 import {
+  accuracyOf,
   accuracyText,
   createRandom,
   createTerminalView,
@@ -17,7 +18,6 @@ import {
   type ServiceConnection,
   sftDatumFromMessages,
   testGrader,
-  wilsonInterval,
   withTrainingRun,
 } from 'loopwright';
 import { config } from './config.js';
@@ -47,7 +47,7 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
     const groups = await runEpisodes({ ...games, tokenizer, sampler, signal });
     const rewards = groups.flatMap(({ rollouts }) => rollouts.map(({ reward }) => reward ?? 0));
     const [correct, n] = [rewards.filter((reward) => reward === 1).length, heldOut.length];
-    const won = { accuracy: correct / n, correct, n, interval: wilsonInterval(correct, n) };
+    const won = accuracyOf(correct, n);
     const ruledOut = rewards.reduce((sum, reward) => sum + reward, 0) / n;
     await run.step(step, { 'validation/accuracy': won.accuracy, 'validation/n': n }, 'validation');
     console.log(`${when}: ${accuracyText(won)}; of a range ${(100 * ruledOut).toFixed(1)} % ruled out`);

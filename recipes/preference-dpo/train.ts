@@ -7,10 +7,10 @@
  */
 import { fileURLToPath } from 'node:url';
 import {
+  accuracyOf,
   accuracyText,
   type ChatMessage,
   createGuard,
-  createRandom,
   createTerminalView,
   type Dataset,
   datasetOf,
@@ -23,9 +23,9 @@ import {
   type Scorer,
   type ServiceConnection,
   sftDatumFromMessages,
+  shuffledBatches,
   type Tokenizer,
   textSource,
-  wilsonInterval,
   withReference,
   withTrainingRun,
 } from 'loopwright';
@@ -93,13 +93,7 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
     );
     await run.step(step, metrics, 'held-out');
     const n = toJudge.length;
-    const share = metrics['reward/accuracy'] ?? Number.NaN;
-    const accuracy = {
-      accuracy: share,
-      correct: Math.round(share * n),
-      n,
-      interval: wilsonInterval(Math.round(share * n), n),
-    };
+    const accuracy = accuracyOf(Math.round((metrics['reward/accuracy'] ?? Number.NaN) * n), n);
     console.log(
       `after ${step} steps: held-out pairs: margin ${metrics['reward/margin']?.toFixed(3)}, ${accuracyText(accuracy)}`,
     );
@@ -118,20 +112,9 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
   if (afterStep === 0) await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
-  const stepsPerEpoch = Math.max(1, Math.floor(toLearn.length / batchSize));
-  let random = createRandom(seed);
-  let [epochBegan, epoch]: [number, readonly Pair[]] = [random.state, []]; // the state that its order is drawn from
-  for await (const step of resumableSteps({
-    ...{ loop: 'dpo', steps, checkpoints, signal },
-    state: () => ({ random: epochBegan }),
-    restore: (saved) => {
-      random = createRandom(saved.random);
-      [epochBegan, epoch] = [saved.random, random.shuffle(toLearn)];
-    },
-  })) {
-    const at = (step - 1) % stepsPerEpoch;
-    if (at === 0) [epochBegan, epoch] = [random.state, random.shuffle(toLearn)];
-    const batch = epoch.slice(at * batchSize, (at + 1) * batchSize).flat();
+  const batchOf = shuffledBatches(toLearn, { batchSize, seed });
+  for await (const step of resumableSteps({ loop: 'dpo', steps, checkpoints, signal })) {
+    const batch = batchOf(step).flat();
     const pass = training.forwardBackwardCustom(batch, loss); // queued at once
     const update = training.optimStep({ learningRate, weightDecay: 0, gradClipNorm: 1 }); // queued behind it
     const [passed, updated] = await Promise.all([pass, update]);

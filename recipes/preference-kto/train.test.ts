@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryDirectory } from '@loopwright/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Recipe, recipeOf } from '../../test/support/recipe.js';
+import { expectGoesOn, type Recipe, recipeOf, tinySteps } from '../../test/support/recipe.js';
 
 let recipe: Recipe;
 beforeAll(async () => {
@@ -10,8 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => recipe[Symbol.asyncDispose]());
 
-const of = (steps: number) => ['--model', 'loopwright-tiny', '--max-steps', String(steps)];
-const tiny = of(2);
+const tiny = tinySteps(2);
 const rewards = (stdout: string) =>
   [...stdout.matchAll(/reward of the liked (\S+), of others (\S+), /g)].map(([, liked, others]) => ({
     liked: Number(liked),
@@ -38,14 +37,7 @@ test('two steps on thumbs: what is liked gains on what is not, answers are judge
 });
 
 test('a run that is given more steps goes on, and ends with the numbers of one that was never stopped', async () => {
-  await recipe.train([...tiny, '--run', recipe.at('stopped')]);
-  const { stdout, stderr } = await recipe.train([...of(3), '--resume', recipe.at('stopped')]);
-  expect(stderr).toMatch(/ goes on after step 2, /);
-  expect(stdout).not.toMatch(/^(?:after 0 steps|step [12]\/)/m);
-  await recipe.train([...of(3), '--run', recipe.at('whole')]);
-  const [resumed, whole] = [await recipe.lossesOf('stopped'), await recipe.lossesOf('whole')];
-  expect(whole).toHaveLength(3);
-  expect(resumed).toEqual(whole);
+  await expectGoesOn(recipe);
 });
 
 test('thumbs are read from a file, and nothing else is judged', async () => {

@@ -7,10 +7,10 @@
  */
 import { fileURLToPath } from 'node:url';
 import {
+  accuracyOf,
   accuracyText,
   type ChatMessage,
   createGuard,
-  createRandom,
   createTerminalView,
   type Dataset,
   datasetOf,
@@ -24,9 +24,9 @@ import {
   resumableSteps,
   type ServiceConnection,
   sftDatum,
+  shuffledBatches,
   type Tokenizer,
   textSource,
-  wilsonInterval,
   withReference,
   withTrainingRun,
 } from 'loopwright';
@@ -100,12 +100,7 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
     };
     const n = moved.length;
     const correct = moved.filter((each, i) => (each > 0 ? toJudge[i]!.desirable : each < 0 && !toJudge[i]!.desirable));
-    const right = {
-      accuracy: correct.length / n,
-      correct: correct.length,
-      n,
-      interval: wilsonInterval(correct.length, n),
-    };
+    const right = accuracyOf(correct.length, n);
     await run.step(
       step,
       { 'reward/desirable': mean(true), 'reward/undesirable': mean(false), 'reward/accuracy': right.accuracy },
@@ -128,20 +123,9 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
   if (afterStep === 0) await judge(0);
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
-  const stepsPerEpoch = Math.max(1, Math.floor(toLearn.length / batchSize));
-  let random = createRandom(seed);
-  let [epochBegan, epoch]: [number, readonly JudgedCompletion[]] = [random.state, []]; // the state that its order is drawn from
-  for await (const step of resumableSteps({
-    ...{ loop: 'kto', steps, checkpoints, signal },
-    state: () => ({ random: epochBegan }),
-    restore: (saved) => {
-      random = createRandom(saved.random);
-      [epochBegan, epoch] = [saved.random, random.shuffle(toLearn)];
-    },
-  })) {
-    const at = (step - 1) % stepsPerEpoch;
-    if (at === 0) [epochBegan, epoch] = [random.state, random.shuffle(toLearn)];
-    const batch = epoch.slice(at * batchSize, (at + 1) * batchSize);
+  const batchOf = shuffledBatches(toLearn, { batchSize, seed });
+  for await (const step of resumableSteps({ loop: 'kto', steps, checkpoints, signal })) {
+    const batch = batchOf(step);
     // Each prompt comes with the answer to another too: how much likelier those became tells how far the model has moved.
     const data = await withReference(ktoData(batch), base);
     const pass = training.forwardBackwardCustom(data, loss);

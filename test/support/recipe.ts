@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { readRun, type StoredRun } from 'loopwright';
+import { expect } from 'vitest';
 import { type CommandEnd, runCommand } from './command.js';
 
 const run = promisify(execFile);
@@ -49,4 +50,21 @@ export async function recipeOf(testUrl: string): Promise<Recipe> {
     preflight: (args = []) => command(['preflight'], 'preflight', args),
     [Symbol.asyncDispose]: () => home[Symbol.asyncDispose](),
   };
+}
+
+/** Options of a run of so many steps on the bundled model. */
+export function tinySteps(steps: number): readonly string[] {
+  return ['--model', 'loopwright-tiny', '--max-steps', String(steps)];
+}
+
+/** A run of two steps that is given a third goes on, doing nothing again, and has the losses of one that was never stopped. */
+export async function expectGoesOn(recipe: Recipe): Promise<void> {
+  await recipe.train([...tinySteps(2), '--run', recipe.at('stopped')]);
+  const { stdout, stderr } = await recipe.train([...tinySteps(3), '--resume', recipe.at('stopped')]);
+  expect(stderr).toMatch(/ goes on after step 2, /);
+  expect(stdout).not.toMatch(/^(?:after 0 steps|step [12]\/)/m);
+  await recipe.train([...tinySteps(3), '--run', recipe.at('whole')]);
+  const [resumed, whole] = [await recipe.lossesOf('stopped'), await recipe.lossesOf('whole')];
+  expect(whole).toHaveLength(3);
+  expect(resumed).toEqual(whole);
 }

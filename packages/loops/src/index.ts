@@ -210,6 +210,8 @@ export type {
 export type { SandboxFusionOptions } from './sandbox/sandbox-fusion.js';
 export { sandboxFusion } from './sandbox/sandbox-fusion.js';
 export type { SandboxValue } from './sandbox/values.js';
+export type { Accuracy } from './statistics/accuracy.js';
+export { accuracyOf } from './statistics/accuracy.js';
 export { centerRewards, deadGroups, leaveOneOutRewards, normalizeRewards } from './statistics/advantages.js';
 export type { GaeOptions, GaeResult } from './statistics/gae.js';
 export { generalizedAdvantages } from './statistics/gae.js';
@@ -257,4 +259,6 @@ export { resumableSteps } from './training/resumable-steps.js';
 export type { OnGraderError, Rollout, RolloutGroup } from './training/rollouts.js';
 export type { SftOptions, SftResult, SftSampler, SftStep } from './training/sft.js';
 export { runSft } from './training/sft.js';
+export type { ShuffledBatchesOptions } from './training/shuffled-batches.js';
+export { shuffledBatches } from './training/shuffled-batches.js';
 export type { Validation, ValidationOptions, ValidationSchedule, ValidationStep } from './training/validation.js';

@@ -244,6 +244,7 @@ export type {
   WrongCase,
 } from '@loopwright/loops';
 export {
+  accuracyOf,
   accuracyText,
   agreement,
   alarmRules,
@@ -320,6 +321,7 @@ export {
   sandboxFusion,
   sftDatum,
   sftDatumFromMessages,
+  shuffledBatches,
   simpo,
   stack,
   TurnRecorder,

@@ -3,7 +3,7 @@ import type { Tokenizer } from '@loopwright/text';
 import { type Problem, promptOf } from '../environments/environment.js';
 import { byLevel } from '../findings.js';
 import { createRandom } from '../random.js';
-import { wilsonInterval } from '../statistics/intervals.js';
+import { accuracyOf } from '../statistics/accuracy.js';
 import { defineTask } from '../tasks/define-task.js';
 import { readProblems } from '../tasks/read-problems.js';
 import { resolveSettings } from '../tasks/settings.js';
@@ -106,9 +106,10 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
   const isEpisodes = !isAnswerEnvironment(environment);
   const step = await stepOf({ ...options, task, settings: resolved, rates, problems, seed });
   const share = n === 0 ? 0 : correct / n;
+  const { interval } = accuracyOf(correct, n);
   const facts = {
     prompts: { train: train.length, measured: rates.length, useful: useful.length },
-    passRate: { share, correct, n, interval: n === 0 ? { low: 0, high: 1 } : wilsonInterval(correct, n) },
+    passRate: { share, correct, n, interval },
     histogram: passRateHistogram(rates.map(({ passRate }) => passRate)),
     deadGroups: { groupSize, expectedShare: deadShare },
     formatGap: {

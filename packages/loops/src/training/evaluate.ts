@@ -1,7 +1,7 @@
 /** How many problems a model solves. */
 import type { Tokenizer } from '@loopwright/text';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
-import { type Interval, wilsonInterval } from '../statistics/intervals.js';
+import { type Accuracy, accuracyOf } from '../statistics/accuracy.js';
 import type { Sampler } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
 import { numberWithin, wholeNumber } from './options.js';
@@ -22,14 +22,9 @@ export interface EvaluateOptions<P extends Problem> {
 }
 
 /** @typeParam A what is known of each answer: the judged answer, or the episode */
-export interface Evaluation<P, A = { readonly problem: P; readonly prompt?: readonly number[] } & Rollout> {
-  /** correct / n; NaN when nothing could be graded. */
-  readonly accuracy: number;
-  readonly correct: number;
-  /** Answers that could be graded. */
-  readonly n: number;
-  /** Wilson, 95 %. */
-  readonly interval: Interval;
+/** Its `n` are the answers that could be graded. */
+export interface Evaluation<P, A = { readonly problem: P; readonly prompt?: readonly number[] } & Rollout>
+  extends Accuracy {
   readonly unparsed: number;
   /** Answers whose grader threw or took too long: not among `n`. */
   readonly graderErrors: number;
@@ -92,10 +87,7 @@ export function evaluationOf<P, A extends Judged>(
   const n = judged.length;
   const correct = judged.filter(({ reward }) => reward !== undefined && reward >= correctReward).length;
   return {
-    accuracy: correct / n,
-    correct,
-    n,
-    interval: n === 0 ? { low: 0, high: 1 } : wilsonInterval(correct, n),
+    ...accuracyOf(correct, n),
     unparsed: judged.filter(({ grade }) => grade?.status === 'unparsed').length,
     graderErrors: answers.length - n,
     answers,

@@ -12,10 +12,10 @@ export interface ResumableStepsOptions<S> extends CheckpointOptions {
   readonly loop: string;
   /** Of the whole run. */
   readonly steps: number;
-  /** What the loop has to know besides the step, as plain JSON: its place in the data, the state of its random stream. Asked between two steps. */
-  readonly state: () => S;
+  /** What the loop has to know besides the step, as plain JSON, such as the state of a random stream; with {@link shuffledBatches} nothing. Asked between two steps. */
+  readonly state?: () => S;
   /** Given that back where the run goes on, before the first step. */
-  readonly restore: (state: S) => void;
+  readonly restore?: (state: S) => void;
   /** When it is aborted, the step under way ends, its state is saved, and the loop ends with `cancelled`. */
   readonly signal?: AbortSignal;
   /** Told where nothing is left; default: `console.warn` with the message. */
@@ -49,13 +49,13 @@ export async function* resumableSteps<S extends JsonValue>({
   const { resumed } = checkpoints ?? {};
   if (resumed !== undefined) {
     if (resumed.loop !== loop) throw otherLoop(loop, resumed);
-    restore(resumed.state as S); // true: what `state` gave to a loop of this name
+    restore?.(resumed.state as S); // true: what `state` gave to a loop of this name
     if (resumed.step >= steps) onNotice({ type: 'nothing-left', message: nothingLeft(resumed.step, '`steps`') });
   }
   let saved = resumed?.step ?? 0;
   const save = async (step: number): Promise<void> => {
     if (checkpoints === undefined || step === saved) return;
-    await checkpoints.save({ loop, step, state: state() }, { signal: new AbortController().signal });
+    await checkpoints.save({ loop, step, state: state?.() ?? null }, { signal: new AbortController().signal });
     saved = step;
   };
   for (let step = saved + 1; step <= steps; step++) {

@@ -23,13 +23,8 @@ import type { OperationsTable, Tables } from '../store/tables.js';
 import { type AnyResult, charge, usageOf } from '../usage/ledger.js';
 import { findEarlier, type Submission } from './earlier-submission.js';
 import { EndWaiters } from './end-waiters.js';
-import {
-  isTrainingType,
-  type OperationRecord,
-  operationFromRow,
-  type ResolvedInputs,
-  type TrainingRecord,
-} from './operation-record.js';
+import { OperationReader } from './operation-reader.js';
+import { isTrainingType, type OperationRecord, operationFromRow, type ResolvedInputs } from './operation-record.js';
 import { decodeOperation, decodeResult, encodeOperation, encodeResult } from './payload-codec.js';
 import { Payloads, type StagedPayload } from './payloads.js';
 import { hasTrainer, notActive } from './refused-submissions.js';
@@ -98,9 +93,6 @@ const touch = prepared<Touch>()((database, { id, now, sequenceNumber, trainer })
     .returningAll(),
 );
 const add = preparedInsert('operations');
-const byId = prepared<{ readonly sessionId: string; readonly id: string }>()((database, { sessionId, id }) =>
-  database.selectFrom('operations').selectAll().where('id', '=', id).where('session_id', '=', sessionId),
-);
 const end = prepared<Pick<Selectable<OperationsTable>, Ended>>()((database, row) =>
   database
     .updateTable('operations')
@@ -120,7 +112,7 @@ type Ended = 'id' | 'status' | 'result_blob' | 'error' | 'started_at_ms' | 'ende
 /** A session's last activity is known to within so much. */
 const activityGrainMs = 1_000;
 
-export class OperationLog {
+export class OperationLog extends OperationReader {
   readonly #database: Database;
   readonly #commits: GroupCommit;
   readonly #payloads: Payloads;
@@ -128,6 +120,7 @@ export class OperationLog {
   readonly #waiters: EndWaiters;
 
   constructor({ database, blobs, clock }: { database: Database; blobs: BlobStore; clock: Clock }) {
+    super(database);
     this.#database = database;
     this.#commits = new GroupCommit(database);
     this.#payloads = new Payloads({ database, blobs });
@@ -214,87 +207,6 @@ export class OperationLog {
         .execute();
       return true;
     });
-  }
-
-  async spentNumbers(sessionId: string): Promise<number[]> {
-    const rows = await this.#database
-      .selectFrom('spent_numbers')
-      .select('sequence_number')
-      .where('session_id', '=', sessionId)
-      .execute();
-    return rows.map((row) => row.sequence_number);
-  }
-
-  /** @throws `unknown_operation` when the session has no such operation of that kind */
-  async get(sessionId: string, id: string, kind?: OperationRecord['kind']): Promise<OperationRecord> {
-    const [row] = (await byId(this.#database, { sessionId, id })).rows;
-    const record = row === undefined ? undefined : operationFromRow(row);
-    if (record === undefined || (kind !== undefined && record.kind !== kind)) {
-      throw complaint({
-        code: 'unknown_operation',
-        field: 'operationId',
-        expected: `the id of a ${kind ?? ''} operation of this session`.replace('  ', ' '),
-        got: `${id.length} characters`,
-      });
-    }
-    return record;
-  }
-
-  /** As {@link get}, of whichever session. @throws `unknown_operation` */
-  async find(workspaceId: string, id: string): Promise<OperationRecord> {
-    const row = await this.#database
-      .selectFrom('operations')
-      .selectAll()
-      .where('id', '=', id)
-      .where('workspace_id', '=', workspaceId)
-      .executeTakeFirst();
-    if (row !== undefined) return operationFromRow(row);
-    const got = `${id.length} characters`;
-    throw complaint({ code: 'unknown_operation', field: 'operationId', expected: 'the id of an operation', got });
-  }
-
-  /** Operations of a session in the order of their acceptance. */
-  async ofSession(sessionId: string, { open = false }: { readonly open?: boolean } = {}): Promise<OperationRecord[]> {
-    let query = this.#database.selectFrom('operations').selectAll().where('session_id', '=', sessionId);
-    if (open) query = query.where('ended_at_ms', 'is', null);
-    return (await query.orderBy('created_at_ms').orderBy('id').execute()).map(operationFromRow);
-  }
-
-  /** The training operation of a number. */
-  async ofNumber(sessionId: string, sequenceNumber: number): Promise<OperationRecord | undefined> {
-    const row = await this.#database
-      .selectFrom('operations')
-      .selectAll()
-      .where('session_id', '=', sessionId)
-      .where('sequence_number', '=', sequenceNumber)
-      .executeTakeFirst();
-    return row === undefined ? undefined : operationFromRow(row);
-  }
-
-  /** The training operations of a session, in the order of their numbers. */
-  async training(sessionId: string): Promise<TrainingRecord[]> {
-    const rows = await this.#database
-      .selectFrom('operations')
-      .selectAll()
-      .where('session_id', '=', sessionId)
-      .where('kind', '=', 'training')
-      .orderBy('sequence_number')
-      .execute();
-    return rows.map(operationFromRow).filter((record) => record.kind === 'training');
-  }
-
-  /** Training operations with numbers above the first and below the second, by their numbers. */
-  async trainingBetween(sessionId: string, after: number, before: number): Promise<TrainingRecord[]> {
-    const rows = await this.#database
-      .selectFrom('operations')
-      .selectAll()
-      .where('session_id', '=', sessionId)
-      .where('kind', '=', 'training')
-      .where('sequence_number', '>', after)
-      .where('sequence_number', '<', before)
-      .orderBy('sequence_number')
-      .execute();
-    return rows.map(operationFromRow).filter((record) => record.kind === 'training');
   }
 
   async operation(record: OperationRecord): Promise<Operation> {

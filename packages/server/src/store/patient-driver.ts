@@ -52,8 +52,10 @@ class PatientDriver implements Driver {
     return {
       streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
       executeQuery: async <R>(query: CompiledQuery) => {
+        const isWrite = !this.#inTransaction && query.query.kind !== 'SelectQueryNode'; // of its own: others count with their transaction
+        if (isWrite) wal?.check();
         const result = await patiently(() => connection.executeQuery<R>(query), patienceMs);
-        if (!this.#inTransaction && wal !== undefined && query.query.kind !== 'SelectQueryNode') await wal.written();
+        if (isWrite) await wal?.written();
         return result;
       },
     };

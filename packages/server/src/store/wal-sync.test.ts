@@ -104,6 +104,8 @@ describe('a write of the database', () => {
       () => database.durable(),
     ];
     for (const write of later) await expect(write()).rejects.toMatchObject({ code: 'internal' });
+    const names = await database.selectFrom('model_package_groups').select('name').execute();
+    expect(names).toEqual([{ name: 'a' }]); // what came later was not even written
   });
 
   it('that finds no room when it is synced says so', async () => {

@@ -64,3 +64,15 @@ test('too few prompts are no go, with the reason and the remedy', async () => {
   expect(stdout).toMatch(/stop {2}preflight\/few-prompts\n {6}30 prompts to train on\n {6}→ gather 500/);
   expect(stdout).toContain('No go.');
 });
+
+test('measurements are refused once a grader that the task imports from beside it has changed', async () => {
+  const file = join(parent, 'graded.mjs');
+  const grader = join(parent, 'grader.mjs');
+  await writeFile(file, `import './grader.mjs';${taskOf('.slice(0, 30)')}`);
+  await writeFile(grader, 'export const right = 1;');
+  const args = ['preflight', file, '--prompts', '2', '--samples', '2', '--no-time', '--out', join(parent, 'graded')];
+  expect((await runCommand(args, { home, cwd: parent })).stdout).toContain('No go.');
+  await writeFile(grader, 'export const right = 2;');
+  const { stderr } = await runCommand(args, { home, cwd: parent });
+  expect(stderr).toContain('other measurements in');
+});

@@ -1,7 +1,7 @@
 /** Which version of a grader judged: a hash of the module of the task, and of the modules beside it that it is made of. */
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
-import { dirname, extname, relative, resolve } from 'node:path';
+import { dirname, extname, join, relative, resolve } from 'node:path';
 import { complaint } from '@loopwright/protocol';
 
 export interface GraderVersion {
@@ -11,12 +11,22 @@ export interface GraderVersion {
   readonly modules: number;
 }
 
-/** Static and dynamic imports, and exports from, of relative paths that are written as such. */
-const relativeImport = /(?:\bfrom|\bimport)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g;
-const maxModules = 1000;
+/** Static and dynamic imports, exports from, and `require`, of relative paths that are written as such. */
+const relativeImport = /\b(?:from|import|require)\s*\(?\s*(['"`])(\.{1,2}(?:\/[^'"`?#]*)?)(?:[?#][^'"`]*)?\1/g;
+
+/** What a path without an end may lead to. */
+const ends = ['.ts', '.tsx', '.mts', '.cts', '.js', '.jsx', '.mjs', '.cjs', '.json'] as const;
+
+/** TypeScript is imported by the name of what it becomes. */
+const sources: Readonly<Record<string, readonly string[]>> = {
+  '.js': ['.ts', '.tsx'],
+  '.jsx': ['.tsx'],
+  '.mjs': ['.mts'],
+  '.cjs': ['.cts'],
+};
 
 /**
- * The version of a grader. Packages that it uses don't count (a run keeps their versions), nor files that it reads.
+ * The version of a grader. Packages that it uses don't count (a run keeps their versions), nor files that it reads, nor imports whose path is computed.
  *
  * @param file module that exports the task
  * @throws `not_found` for a module that isn't there
@@ -26,21 +36,17 @@ export async function graderVersion(file: string): Promise<GraderVersion> {
   const folder = dirname(start);
   const found = new Map<string, string>();
   const waiting = [start];
-  for (let path = waiting.pop(); path !== undefined && found.size < maxModules; path = waiting.pop()) {
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     if (found.has(path)) continue;
     const text = await readModule(path);
-    found.set(path, text);
-    for (const [, name = ''] of text.matchAll(relativeImport)) {
-      const target = await moduleAt(resolve(dirname(path), name));
-      if (target !== undefined) waiting.push(target);
-    }
+    found.set(path, createHash('sha256').update(text).digest('hex'));
+    for (const [, , name = ''] of text.matchAll(relativeImport))
+      waiting.push(...(await modulesAt(resolve(dirname(path), name))));
   }
   const hash = createHash('sha256');
-  const named = [...found].map(([path, text]) => [relative(folder, path).replaceAll('\\', '/'), text] as const);
-  for (const [name, text] of named.sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const own = createHash('sha256').update(text).digest('hex');
+  const named = [...found].map(([path, own]) => [relative(folder, path).replaceAll('\\', '/'), own] as const);
+  for (const [name, own] of named.sort(([a], [b]) => (a < b ? -1 : 1)))
     hash.update(`${name === relative(folder, start) ? '.' : name} ${own}\n`);
-  }
   return { sha256: hash.digest('hex'), modules: found.size };
 }
 
@@ -58,11 +64,21 @@ async function readModule(path: string): Promise<string> {
   }
 }
 
-/** TypeScript is imported by the name of what it becomes. */
-async function moduleAt(path: string): Promise<string | undefined> {
+/**
+ * All that the import of a path may lead to: where it is several, which one is taken depends on what loads them. None of an import that is only written in a
+ * comment or of types alone: it isn't loaded, or the task would not have been.
+ */
+async function modulesAt(path: string): Promise<string[]> {
   const end = extname(path);
   const stem = path.slice(0, path.length - end.length);
-  const names = /^\.[mc]?js$/.test(end) ? [path, `${stem}${end.replace('js', 'ts')}`] : [path];
-  for (const name of names) if ((await stat(name).catch(() => undefined))?.isFile() === true) return name;
-  return undefined;
+  const named = await filesOf([path, ...(sources[end] ?? []).map((source) => `${stem}${source}`)]);
+  if (named.length > 0) return named;
+  return filesOf(ends.flatMap((each) => [`${path}${each}`, join(path, `index${each}`)]));
+}
+
+async function filesOf(paths: readonly string[]): Promise<string[]> {
+  const files = await Promise.all(
+    paths.map(async (path) => (await stat(path).catch(() => undefined))?.isFile() === true),
+  );
+  return paths.filter((_, i) => files[i]);
 }

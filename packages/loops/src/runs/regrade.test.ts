@@ -1,5 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Environment, Problem } from '../environments/environment.js';
@@ -115,5 +115,30 @@ describe('the version of a grader', () => {
     await writeFile(join(other.path, 'grader.ts'), 'export const x = 2;');
     expect(await graderVersion(join(other.path, 'renamed.ts'))).toEqual(second);
     await expect(graderVersion(join(directory.path, 'none.ts'))).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it.each([
+    ['./grader', 'grader.ts'],
+    ['./grader', 'grader/index.ts'],
+    ['./grader.v2', 'grader.v2.ts'],
+    ['./grader.js', 'grader.tsx'],
+    ['./grader.js?fresh', 'grader.ts'],
+  ])('changes with what the import of %s leads to, at %s', async (name, place) => {
+    const task = join(directory.path, 'task.ts');
+    await writeFile(task, `import { x } from '${name}';\nexport const task = x;`);
+    await mkdir(dirname(join(directory.path, place)), { recursive: true });
+    await writeFile(join(directory.path, place), 'export const x = 1;');
+    const first = await graderVersion(task);
+    await writeFile(join(directory.path, place), 'export const x = 2;');
+    expect(first.modules).toBe(2);
+    expect((await graderVersion(task)).sha256).not.toBe(first.sha256);
+  });
+
+  it('counts every module, however many there are', async () => {
+    const names = Array.from({ length: 1200 }, (_, i) => `part-${i}.js`);
+    await Promise.all(names.map((name) => writeFile(join(directory.path, name), '')));
+    const task = join(directory.path, 'task.js');
+    await writeFile(task, names.map((name) => `import './${name}';`).join('\n'));
+    expect((await graderVersion(task)).modules).toBe(1201);
   });
 });

@@ -1,9 +1,7 @@
 /** `loopwright preflight`: whether a task is ready to be trained on, shown. */
-import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { defaultTaskModel, preflight, resolveSettings } from '@loopwright/loops';
-import { openPreflightFiles, readPrices } from '@loopwright/loops/node';
+import { graderVersion, openPreflightFiles, readPrices } from '@loopwright/loops/node';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { CommandContext } from '../context.js';
@@ -54,9 +52,7 @@ export async function preflightCommand(
   const table = prices === undefined ? undefined : await readPrices(prices);
   const directory = out === undefined ? join(dirname(file), 'preflight') : resolve(out);
   const kept = { task: task.name, baseModel, samples, seed, maxTokens, temperature, correctReward, maxTurns };
-  const module = createHash('sha256')
-    .update(await readFile(file))
-    .digest('hex');
+  const { sha256: module } = await graderVersion(file);
   await using files = await openPreflightFiles(directory, { ...kept, module }, { fresh });
   using interrupt = listenForInterrupt({
     onInterrupt: () => console.note('\nStopping; the same command goes on where this ended.'),

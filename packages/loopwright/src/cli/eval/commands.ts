@@ -12,7 +12,7 @@ export function addEval(program: Command, context: CommandContext): void {
     )
     .argument(taskArgument.flags, taskArgument.help)
     .argument('<version>', 'group/number, or the ARN')
-    .option('--against <model>', 'another version or base model (default: the base of the version)')
+    .option('--against <model>', 'another version of the same base model (default: that base)')
     .option('--run <folders...>', 'runs that trained it: held-out rows are compared with what they met')
     .option('--leave-out', 'leave out rows that were trained on, instead of refusing')
     .option('--problems <n>', 'held-out rows at most, from the first', wholeNumber(2, 10_000_000))

@@ -81,13 +81,14 @@ export async function evalCommand(
     (suite): ShownSuite => ({ ...suite, outcome: regressionOutcome(suite.comparison, margin) }),
   );
   const regression = pooled(judged);
+  const models = { start, candidate };
   const costs = (['start', 'candidate'] as const).map((which) => {
     const used = {
       prefillTokens: comparison.promptTokens[which],
       sampleTokens: comparison.tokens[which],
       trainingTokens: 0,
     };
-    return table === undefined ? undefined : costOf(used, candidate.baseModel, table);
+    return table === undefined ? undefined : costOf(used, models[which].baseModel, table);
   });
   const [startCost, candidateCost] = costs;
   const cost =

@@ -1,6 +1,6 @@
 /** The two models of an evaluation: a saved version, and what its training began with. */
-import type { SamplingClient } from '@loopwright/client';
-import type { ServiceConnection } from '../../connect.js';
+import type { SamplingClient, VersionDetail } from '@loopwright/client';
+import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { nameOf } from '../registry/list.js';
 
 export interface EvaluatedModel {
@@ -12,28 +12,62 @@ export interface EvaluatedModel {
   readonly sampler: SamplingClient;
 }
 
+/** The part of a service that finds models. */
+export interface ModelSource {
+  readonly registry: {
+    get(version: string): Promise<Pick<VersionDetail, 'id' | 'baseModel' | 'groupName' | 'number'>>;
+  };
+  createSamplingClient(options: {
+    readonly baseModel?: string;
+    readonly modelPackageArn?: string;
+  }): Promise<SamplingClient>;
+}
+
 /** @param version group/number, or an ARN @throws `unknown_version` */
-export async function versionModel(service: ServiceConnection, version: string): Promise<EvaluatedModel> {
+export async function versionModel(service: ModelSource, version: string): Promise<EvaluatedModel> {
   const detail = await service.registry.get(version);
   const { id, baseModel } = detail;
   return { name: nameOf(detail), id, baseModel, sampler: await service.createSamplingClient({ modelPackageArn: id }) };
 }
 
-/** What a version is compared with: another version, a base model, or by default its own base. */
+/**
+ * What a version is compared with: another version, a base model, or by default its own base. Of another base it would read the prompts by other token
+ * ids, so that it is refused.
+ *
+ * @throws `invalid_argument` for another base model; what the server says
+ */
 export async function startModel(
-  service: ServiceConnection,
+  service: ModelSource,
   against: string | undefined,
   baseModel: string,
 ): Promise<EvaluatedModel> {
-  if (against !== undefined && (against.startsWith('arn:') || (await isVersion(service, against))))
+  if (against !== undefined && (against.startsWith('arn:') || (await isVersion(service, against)))) {
+    const { baseModel: got } = await service.registry.get(against);
+    if (got !== baseModel) throw otherBase(baseModel, `a version of ${got}`);
     return versionModel(service, against);
+  }
   const name = against ?? baseModel;
+  if (name !== baseModel) throw otherBase(baseModel, name);
   return { name, id: name, baseModel: name, sampler: await service.createSamplingClient({ baseModel: name }) };
 }
 
+function otherBase(baseModel: string, got: string): Error {
+  return complaint({
+    field: '--against',
+    expected: `${baseModel}, or another version of it`,
+    got,
+    remedy: 'name a version of the same base model; one of another reads the prompts by other tokens',
+  });
+}
+
 /** Names on the hub have a slash too. */
-async function isVersion(service: ServiceConnection, name: string): Promise<boolean> {
+async function isVersion(service: ModelSource, name: string): Promise<boolean> {
   if (!/^[^/]+\/[1-9]\d*$/.test(name)) return false;
-  const known = await service.registry.get(name).catch(() => undefined);
-  return known !== undefined;
+  try {
+    await service.registry.get(name);
+    return true;
+  } catch (error) {
+    if (LoopwrightError.isInstance(error) && error.code === 'unknown_version') return false;
+    throw error;
+  }
 }

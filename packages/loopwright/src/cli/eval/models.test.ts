@@ -1,0 +1,46 @@
+import type { SamplingClient } from '@loopwright/client';
+import { LoopwrightError } from '@loopwright/protocol';
+import { expect, test } from 'vitest';
+import { type ModelSource, startModel } from './models.js';
+
+/** Of each version its base model; others are unknown, and `broken` can't be asked. */
+const versions: Readonly<Record<string, string>> = { 'math/9': 'small', 'math/10': 'large', 'arn:x': 'large' };
+
+const source: ModelSource = {
+  registry: {
+    get: async (version) => {
+      if (version === 'broken/1') throw new LoopwrightError({ code: 'unauthenticated', message: 'no key' });
+      const baseModel = versions[version];
+      if (baseModel === undefined) throw new LoopwrightError({ code: 'unknown_version', message: 'none' });
+      return { id: `id of ${version}`, baseModel, groupName: 'math', number: 9 };
+    },
+  },
+  createSamplingClient: async () => ({}) as SamplingClient, // true: nothing is asked of it here
+};
+
+test.each([
+  [undefined, 'small'],
+  ['small', 'small'],
+  ['math/9', 'id of math/9'],
+])('a version is compared with %s of the same base model', async (against, id) => {
+  expect(await startModel(source, against, 'small')).toMatchObject({ id, baseModel: 'small' });
+});
+
+test('a base model whose name looks like a version is one', async () => {
+  expect(await startModel(source, 'hub/1', 'hub/1')).toMatchObject({ id: 'hub/1', baseModel: 'hub/1' });
+});
+
+test.each([
+  ['large', 'large'],
+  ['math/10', 'a version of large'],
+  ['arn:x', 'a version of large'],
+])('another base model is refused, as %s, because its tokens are others', async (against, got) => {
+  await expect(startModel(source, against, 'small')).rejects.toMatchObject({
+    code: 'invalid_argument',
+    details: { field: '--against', expected: expect.stringContaining('small'), got, remedy: expect.any(String) },
+  });
+});
+
+test('what keeps a version from being looked up is told, not taken for a base model', async () => {
+  await expect(startModel(source, 'broken/1', 'small')).rejects.toMatchObject({ code: 'unauthenticated' });
+});

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { errorText } from '../error-text.js';
 import type { Alarm } from '../guard/alarm.js';
 import type { GuardedTracker } from '../tracking/guarded.js';
 import { lineFields } from '../tracking/metrics-line.js';
@@ -288,7 +289,7 @@ export class Run implements AsyncDisposable {
       return await work();
     } catch (error) {
       this.#warn(
-        `${what}: the server gave no answer to go by (${LoopwrightError.isInstance(error) ? error.code : nameOf(error)})`,
+        `${what}: the server gave no answer to go by (${LoopwrightError.isInstance(error) ? error.code : errorText(error)})`,
       );
       return undefined;
     }
@@ -313,10 +314,6 @@ function groupOf(answer: JudgedProblems['answers'][number]): SampledRollouts {
 }
 
 function errorOf(error: unknown): NonNullable<RunRecord['error']> {
-  if (LoopwrightError.isInstance(error)) return { code: error.code, message: error.message };
-  return { code: 'internal', message: nameOf(error) };
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error;
+  const code = LoopwrightError.isInstance(error) ? error.code : 'internal';
+  return { code, message: errorText(error) };
 }

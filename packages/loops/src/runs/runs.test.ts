@@ -162,7 +162,7 @@ it('a tracker that fails stops nothing, and what it lost is said', async () => {
     name: 'flaky',
     start: () => ({ reference: 'abc', link: 'http://127.0.0.1/abc' }),
     step: (step) => {
-      if (step.step === 2) throw new Error('gone');
+      if (step.step === 2) throw new LoopwrightError({ code: 'internal', message: 'gone' });
       seen.push(step);
     },
     finish: () => ({ sent: seen.length, lost: 0 }),
@@ -175,6 +175,25 @@ it('a tracker that fails stops nothing, and what it lost is said', async () => {
   });
   expect(run.warnings).toEqual(['flaky: 1 steps were not sent (gone)']);
   expect((await readRun(folder)).steps).toHaveLength(3);
+});
+
+it('of an error of somebody else’s tracker only the class is told: its message may hold a password', async () => {
+  const throws = (): never => {
+    throw new TypeError('http://me:SECRET@127.0.0.1/ refused');
+  };
+  const warnings: string[] = [];
+  const onWarning = (text: string) => void warnings.push(text);
+  const late = { name: 'late', start: () => ({}), step: throws, finish: throws };
+  const never = { name: 'never', start: throws, step: throws, finish: throws };
+  const run = await openRun({ folder, config, trackers: [late, never], onWarning });
+  await run.step(1, { 'loss/mean': 1 });
+  await run.finish();
+  expect(warnings).toEqual([
+    'never: could not be started (TypeError); the run goes on without it',
+    'late: 1 steps were not sent (TypeError)',
+    'never: 1 steps were not sent (TypeError)',
+  ]);
+  expect(await readFile(join(folder, 'run.json'), 'utf8')).not.toContain('SECRET');
 });
 
 it('runs are compared at the steps that both have', async () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { ServiceClient } from '@loopwright/client';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Problem } from '../environments/environment.js';
+import { errorText } from '../error-text.js';
 import { defineTask } from '../tasks/define-task.js';
 import { defaultTaskModel, resolveSettings } from '../tasks/settings.js';
 import type { Task } from '../tasks/task.js';
@@ -157,6 +158,5 @@ function saidOf(error: unknown): { readonly seen: string; readonly remedy: strin
     const remedy = typeof error.details.remedy === 'string' ? error.details.remedy : 'mend what the message names';
     return { seen: error.message, remedy, error };
   }
-  const what = error instanceof Error ? error.name : typeof error;
-  return { seen: `it threw (${what})`, remedy: 'mend the code of the task that threw', error };
+  return { seen: `it threw (${errorText(error)})`, remedy: 'mend the code of the task that threw', error };
 }

@@ -1,4 +1,5 @@
 /** A tracker that can't stop a run: what it throws is counted, and told at the end. */
+import { errorText } from '../error-text.js';
 import type { TrackedEnd, TrackedRun, TrackedStep, Tracker, TrackerPlace, TrackerReport } from './tracker.js';
 
 /** One tracker of a run. Its methods never reject. */
@@ -54,7 +55,7 @@ export class GuardedTracker {
       await work();
       return true;
     } catch (error) {
-      this.#problem ??= error instanceof Error ? error.message : String(error);
+      this.#problem ??= errorText(error);
       return false;
     }
   }

@@ -1,6 +1,7 @@
 /** Calls of MLflow's REST API. What an error says names the server and its code, never what was sent. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import * as z from 'zod';
+import { errorText } from '../../error-text.js';
 
 export interface MlflowServer {
   /** Such as `http://127.0.0.1:5000`. */
@@ -124,6 +125,5 @@ function parsed(text: string): unknown {
 
 /** What happened, in one line without content. */
 export function failureText(error: unknown): string {
-  if (error instanceof MlflowFailure || LoopwrightError.isInstance(error)) return error.message;
-  return error instanceof Error ? error.name : typeof error;
+  return error instanceof MlflowFailure ? error.message : errorText(error);
 }

@@ -4,6 +4,7 @@ import { metricsName } from '../tracking/jsonl-tracker.js';
 import { readMetricsLine } from '../tracking/metrics-line.js';
 import { dropCheckpointsAfter } from './checkpoint-file.js';
 import { cutJsonl } from './jsonl-file.js';
+import { checkMet, problemsName } from './met-problems.js';
 import { samplesName } from './run.js';
 import { alarmsName, checkAlarm } from './run-alarms.js';
 import { checkSample } from './run-samples.js';
@@ -20,6 +21,8 @@ export async function cutRun(folder: string, { lastKept, measuresAgain }: CutAt)
   const isLater = (step: number, isOfStep: boolean): boolean =>
     step > lastKept || (measuresAgain && !isOfStep && step === lastKept);
   await dropCheckpointsAfter(folder, lastKept);
+  // What is met again at the last step that stays is met already.
+  await cutJsonl(join(folder, problemsName), (value) => (checkMet(value)?.step ?? 0) > lastKept);
   await cutJsonl(join(folder, metricsName), (value) => {
     const line = readMetricsLine(value);
     return line !== undefined && isLater(line.step, line.type.startsWith('step-'));

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { promptKey } from '../data/prompt-key.js';
 import type { JsonValue } from '../data/row.js';
 import { contentId } from '../data/row-hash.js';
-import { cutJsonl, JsonlFile, readJsonl } from './jsonl-file.js';
+import { JsonlFile, readJsonl } from './jsonl-file.js';
 
 export const problemsName = 'problems.jsonl';
 
@@ -36,14 +36,9 @@ export class MetProblems {
     this.#seen = seen;
   }
 
-  /** @param resumeAfter what was met later is dropped */
-  static async open(
-    folder: string,
-    { resumeAfter }: { readonly resumeAfter: number | undefined },
-  ): Promise<MetProblems> {
+  /** Goes on after those that the folder has; see `cutRun`. */
+  static async open(folder: string): Promise<MetProblems> {
     const path = join(folder, problemsName);
-    if (resumeAfter !== undefined)
-      await cutJsonl(path, (value) => (metProblem.safeParse(value).data?.step ?? 0) > resumeAfter);
     const seen = new Set<string>();
     for await (const met of readMet(folder)) seen.add(keyOf(met));
     return new MetProblems(path, seen);
@@ -88,9 +83,14 @@ export class MetProblems {
 /** What a run met, in order. Lines that can't be read are left out. */
 export async function* readMet(folder: string): AsyncGenerator<MetProblem> {
   for await (const line of readJsonl(join(folder, problemsName))) {
-    const met = 'value' in line ? metProblem.safeParse(line.value).data : undefined;
+    const met = 'value' in line ? checkMet(line.value) : undefined;
     if (met !== undefined) yield met;
   }
+}
+
+/** @returns undefined for a line that can't be read */
+export function checkMet(value: unknown): MetProblem | undefined {
+  return metProblem.safeParse(value).data;
 }
 
 /** The same for problems and rows of one prompt, however they are written; of what has no prompt, that of its whole content. 32 hexadecimal digits. */

@@ -114,10 +114,10 @@ export async function openRun(options: OpenRunOptions): Promise<Run> {
         : resumed(from, { facts, at: startedAt });
     await writeRecord(folder, record);
     await meter?.start(from?.usage);
-    const met = await MetProblems.open(folder, { resumeAfter: from?.lastKept });
-    await met.addRows(prompts);
     if (from !== undefined)
       await cutRun(folder, { lastKept: from.lastKept, measuresAgain: from.checkpoint !== undefined });
+    const met = await MetProblems.open(folder);
+    await met.addRows(prompts);
     const warnings = new RunWarnings(onWarning);
     const tracked = { ...trackedRun(folder, record), warn: warnings.add };
     const log = jsonlTracker();

@@ -1,5 +1,5 @@
 /** Runs that are gone on with: from which checkpoint, with which settings, and what is said where it can't be. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -65,6 +65,20 @@ describe('a run that is gone on with', () => {
     const { steps, record } = await readRun(folder);
     expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
     expect(record.resumed).toMatchObject([{ afterStep: 3, command: { argv: expect.any(Array) } }]);
+  });
+
+  it('keeps the problems that it met for as long as it keeps the checkpoints that trained on them', async () => {
+    const group = (id: string) => ({ problem: { id, question: `${id}?` }, rollouts: [] });
+    const first = await openRun({ folder, config });
+    for (const step of [1, 2]) await first.samples(step, [group(`p${step}`)]);
+    await first.finish('interrupted');
+    const met = async () => (await readFile(join(folder, 'problems.jsonl'), 'utf8')).trim().split('\n').length;
+    await writeFile(join(folder, 'checkpoint.json'), '{');
+    await expect(openRun({ folder, config, resumeAfter: 1 })).rejects.toMatchObject({ code: 'data_invalid' });
+    expect(await met()).toBe(2);
+    await rm(join(folder, 'checkpoint.json'));
+    await (await openRun({ folder, config, resumeAfter: 1 })).finish();
+    expect(await met()).toBe(1);
   });
 
   it('without a checkpoint begins again, in the same folder', async () => {

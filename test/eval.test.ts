@@ -35,6 +35,11 @@ export const task = defineTask({ name: 'sums', environment, heldOut: ${heldOut},
 
 let version: string;
 const loopwright = (...args: string[]) => runCommand(args, { home, cwd: folder });
+const inFolder = (...args: string[]) =>
+  promisify(execFile)(process.execPath, args, {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home },
+  });
 
 beforeAll(async () => {
   // Below the repository, where the packages are found as if they had been installed.
@@ -42,8 +47,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(root, 'tmp', 'eval-'));
   home = join(folder, 'home');
   await writeFile(join(folder, 'program.mjs'), program);
-  const env = { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home };
-  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: folder, env });
+  const { stdout } = await inFolder('program.mjs');
   version = stdout.trim().split('\n').at(-1) ?? '';
   await writeFile(join(folder, 'task.mjs'), taskOf("environment.problems({ split: 'held-out', count: 12, seed: 1 })"));
   await writeFile(join(folder, 'seen.mjs'), taskOf("environment.problems({ split: 'rl', count: 8, seed: 1 })"));
@@ -121,6 +125,20 @@ test('a suite that falls ends it with code 1; the command finds model and server
     'exit 3',
   );
   expect([broken.code, broken.stderr]).toEqual([1, expect.stringContaining('code 3')]);
+});
+
+test('a command of a suite is shown, and what the version keeps of it is its number: it may hold secrets', async () => {
+  const command = 'TOKEN=hush node suite.mjs';
+  const { stdout } = await loopwright('eval', 'task.mjs', version, '--timed', '0', '--regression-command', command);
+  expect(stdout).toContain('TOKEN=hush');
+  const kept = await inFolder(
+    ...['--input-type=module', '-e'],
+    `import { withService } from 'loopwright';
+    await withService(async ({ registry }) => console.log(JSON.stringify(await registry.get(process.argv[1]))));`,
+    version,
+  );
+  expect(kept.stdout).toContain('command 1: fell');
+  expect(kept.stdout).not.toContain('hush');
 });
 
 test('every command of the guide is one that the command line takes', async () => {

@@ -6,6 +6,7 @@ import type { EpisodeEnvironment } from '../episodes/environment.js';
 import type { EpisodeRollout } from '../episodes/run-episode.js';
 import { mean } from '../statistics/advantages.js';
 import { comparePairs, type PairedComparison } from '../statistics/paired.js';
+import { quantiles } from '../statistics/quantiles.js';
 import { resolveSettings } from '../tasks/settings.js';
 import { isAnswerEnvironment, type TaskSettings } from '../tasks/task.js';
 import type { Sampler } from '../training/clients.js';
@@ -179,9 +180,12 @@ async function timeOne<P extends Problem>(sampler: Sampler, problem: P, options:
 }
 
 function summary(times: readonly Timed[]): AnswerTimes {
-  const sorted = times.map(({ milliseconds }) => milliseconds).sort((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+  const [p50Ms, p95Ms] = quantiles(
+    times.map(({ milliseconds }) => milliseconds),
+    [0.5, 0.95],
+  );
   const sum = (of: (one: Timed) => number): number => times.reduce((total, one) => total + of(one), 0);
   const tokens = sum((one) => one.tokens);
-  return { p50Ms: at(0.5), p95Ms: at(0.95), msPerToken: sum((one) => one.milliseconds) / Math.max(1, tokens) };
+  // true: one for each share
+  return { p50Ms: p50Ms!, p95Ms: p95Ms!, msPerToken: sum((one) => one.milliseconds) / Math.max(1, tokens) };
 }

@@ -90,6 +90,7 @@ describe('held-out problems', () => {
     expect(check.validated.map(({ id }) => id)).toEqual(['five']);
     expect(check.fresh.map(({ id }) => id)).toEqual(['three', 'five', 'seven']);
     expect([check.unknown, check.compared]).toEqual([['more'], 3]);
+    expect(check.fromRuns).toBe(2);
   });
 });
 

@@ -11,10 +11,12 @@ export interface HeldOutCheck<P extends Problem> {
   readonly trained: readonly P[];
   /** Problems that were measured on while it trained: the grader saw answers to them, and people may have chosen by them. */
   readonly validated: readonly P[];
-  /** The others, in order. */
+  /** Those that were not trained on, in order: validated ones too. */
   readonly fresh: readonly P[];
   /** Prompts of training that they were compared with. */
   readonly compared: number;
+  /** Of these, how many the runs kept; the others are `train`. */
+  readonly fromRuns: number;
   /** Data that the run names without prompts, such as that of whole files by a hash: what is in it was not compared. */
   readonly unknown: readonly string[];
 }
@@ -31,27 +33,30 @@ export async function checkHeldOut<P extends Problem>(
   problems: readonly P[],
   { runs, train = [] }: HeldOutOptions<P>,
 ): Promise<HeldOutCheck<P>> {
-  const trained = new Set<string>();
+  const met = new Set<string>();
   const validated = new Set<string>();
-  for (const problem of train) trained.add(problemHash(problem));
   const unknown: string[] = [];
   for (const folder of runs) {
     const named = new Set<string>();
     for await (const { use, prompt } of readMet(folder)) {
       named.add(use);
       const isSeen = use === 'validation';
-      if (isTrained(use)) trained.add(prompt);
+      if (isTrained(use)) met.add(prompt);
       else if (isSeen) validated.add(prompt);
     }
     const { data } = await readRecord(folder);
     unknown.push(...Object.keys(data).filter((use) => isTrained(use) && !named.has(use)));
   }
-  const of = (known: ReadonlySet<string>) => problems.filter((problem) => known.has(problemHash(problem)));
+  const trained = new Set([...met, ...[...train].map(problemHash)]);
+  const hashed = problems.map((problem) => ({ problem, hash: problemHash(problem) }));
+  const those = (test: (hash: string) => boolean): readonly P[] =>
+    hashed.filter(({ hash }) => test(hash)).map(({ problem }) => problem);
   return {
-    trained: of(trained),
-    validated: of(validated).filter((problem) => !trained.has(problemHash(problem))),
-    fresh: problems.filter((problem) => !trained.has(problemHash(problem))),
+    trained: those((hash) => trained.has(hash)),
+    validated: those((hash) => validated.has(hash) && !trained.has(hash)),
+    fresh: those((hash) => !trained.has(hash)),
     compared: trained.size,
+    fromRuns: met.size,
     unknown,
   };
 }

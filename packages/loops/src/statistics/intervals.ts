@@ -7,7 +7,7 @@ export interface Interval {
 }
 
 /** The 97.5 % point of the standard normal distribution. */
-const z = 1.959963984540054;
+export const z = 1.959963984540054;
 
 /**
  * Wilson score interval of a share at 95 %: sound for few trials and near 0 and 1, where the usual ± is not.

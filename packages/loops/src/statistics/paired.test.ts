@@ -40,6 +40,27 @@ describe('a paired comparison', () => {
     expect(interval.high - 1).toBeCloseTo((2.7764 * Math.sqrt(2.5)) / Math.sqrt(5), 2);
   });
 
+  it.each([
+    [2, 12.7062],
+    [3, 4.3027],
+    [4, 3.1824],
+  ])('of %i pairs has Student’s own point, %f, where the series is too small', (n, point) => {
+    const candidate = Array.from({ length: n }, (_, i) => 2 * i);
+    const mean = n - 1;
+    const deviation = Math.sqrt(candidate.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1));
+    const { interval } = comparePairs(new Array(n).fill(0), candidate);
+    expect(((interval.high - mean) * Math.sqrt(n)) / deviation).toBeCloseTo(point, 3);
+  });
+
+  it('of a few pairs that differ by the very same is not certain', () => {
+    const of = (n: number) => comparePairs(new Array(n).fill(0), new Array(n).fill(2));
+    expect([of(2), of(5), of(6)].map(({ outcome }) => outcome)).toEqual([
+      'not-distinguishable',
+      'not-distinguishable',
+      'better',
+    ]);
+  });
+
   it('says how many pairs would settle a difference, and these do in four of five comparisons', () => {
     const first = comparePairs(...pairs(30, 12, 8, 50));
     expect(first.outcome).toBe('not-distinguishable');

@@ -1,10 +1,12 @@
 /** Whether one model is better than another on the same problems: the mean of paired differences, how sure it is, and how many problems would settle it. */
 import { complaint } from '@loopwright/protocol';
 import { mean } from './advantages.js';
-import { type Interval, wilsonInterval } from './intervals.js';
+import { type Interval, wilsonInterval, z } from './intervals.js';
 
-/** Points of the standard normal distribution: 97.5 %, and 80 % for the power of a larger comparison. */
-const [z, zPower] = [1.959963984540054, 0.8416212335729143];
+/** The 80 % point of the standard normal distribution, for the power of a larger comparison. */
+const zPower = 0.8416212335729143;
+/** Fewer pairs that differ by the very same say nothing of how pairs differ: by chance of signs alone n of them agree 2 · 0.5ⁿ of the time, which is below 5 % from six on. */
+const leastEqual = 6;
 
 export type PairedOutcome = 'better' | 'worse' | 'not-distinguishable';
 
@@ -19,7 +21,7 @@ export interface PairedComparison {
   readonly interval: Interval;
   /** `newcombe`: of values that are all 0 or 1; `student`: of others. */
   readonly method: 'newcombe' | 'student';
-  /** `not-distinguishable`: the interval holds 0. */
+  /** `not-distinguishable`: the interval holds 0, or fewer than six pairs differ by the very same, which leaves it without a width. */
   readonly outcome: PairedOutcome;
   /**
    * Pairs in all after which a difference as large as this one is found with a power of 80 %, by the spread of these pairs; absent where it is distinguished
@@ -55,7 +57,8 @@ export function comparePairs(start: readonly number[], candidate: readonly numbe
   const isBinary = [...start, ...candidate].every((value) => value === 0 || value === 1);
   const half = (studentPoint(n - 1) * deviation) / Math.sqrt(n);
   const interval = isBinary ? newcombeInterval(start, candidate) : { low: difference - half, high: difference + half };
-  const outcome = outcomeOf(interval);
+  const hasNoWidth = !isBinary && deviation === 0 && n < leastEqual;
+  const outcome = hasNoWidth ? 'not-distinguishable' : outcomeOf(interval);
   const needed = ((z + zPower) * deviation) / difference;
   const isOpen = outcome === 'not-distinguishable' && difference !== 0 && deviation > 0;
   return {
@@ -94,12 +97,17 @@ function newcombeInterval(start: readonly number[], candidate: readonly number[]
   };
 }
 
+/** For so few degrees of freedom the series is too small: the points themselves, of one on. */
+const fewDegrees = [12.706204736432095, 4.302652729696142, 3.182446305284263];
+
 /**
- * The 97.5 % point of Student's distribution; within 0.001 from four degrees of freedom on, within 0.04 at two.
+ * The 97.5 % point of Student's distribution; within 0.001.
  *
  * @see Abramowitz and Stegun 1964, 26.7.5
  */
 function studentPoint(degrees: number): number {
+  const known = fewDegrees[degrees - 1];
+  if (known !== undefined) return known;
   const terms = [
     (z ** 3 + z) / 4,
     (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96,

@@ -129,7 +129,7 @@ async function open<T>(
       return resumed?.checkpoint;
     };
     const kept = {
-      ...{ ...options, folder: resume ?? options.folder, usage: () => service.usage() },
+      ...{ onWarning: onNotice, ...options, folder: resume ?? options.folder, usage: () => service.usage() },
       ...(resume === undefined ? {} : { resume: choose }),
     };
     return withRun(kept, async (run) => {
@@ -144,9 +144,7 @@ async function open<T>(
         ...(keepCheckpoints === undefined ? {} : { keep: keepCheckpoints }),
       });
       if (resume !== undefined) tellOfResume(run, onNotice);
-      const result = await body({ service, training, run, checkpoints, signal, afterStep: run.checkpoint?.step ?? 0 });
-      for (const warning of run.warnings) onNotice(warning);
-      return result;
+      return body({ service, training, run, checkpoints, signal, afterStep: run.checkpoint?.step ?? 0 });
     });
   });
 }

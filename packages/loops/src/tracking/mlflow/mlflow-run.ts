@@ -64,12 +64,13 @@ export class MlflowRun {
     );
     if (resumed === undefined) return own;
     const changed = params.filter(({ key, value }) => known.has(key) && known.get(key) !== value);
+    // Before the tags that it has already: of more than fit into a call the last are left out.
     const told = {
       'resumed.after_step': String(resumed.afterStep),
       ...Object.fromEntries(changed.map(({ key, value }) => [`resumed.${key}`, value])),
     };
     await client.post('runs/update', { run_id: own.id, status: 'RUNNING' }, anything);
-    const body = { run_id: own.id, tags: pairsOf({ ...tags, ...told }).slice(0, maxPairs) };
+    const body = { run_id: own.id, tags: pairsOf({ ...told, ...tags }).slice(0, maxPairs) };
     await client.post('runs/log-batch', body, anything);
     return own;
   }

@@ -72,8 +72,8 @@ export async function evalCommand(
   const suites: Suite[] = [];
   for (const suite of options.regression ?? [])
     suites.push(await taskSuite(suite, { start, candidate, tokenizer, signal }));
-  for (const command of options.regressionCommand ?? [])
-    suites.push(await commandSuite(command, { start, candidate, reach, signal }));
+  for (const [i, command] of (options.regressionCommand ?? []).entries())
+    suites.push(await commandSuite(command, { start, candidate, reach, signal, label: `command ${i + 1}` }));
   status.clear();
 
   const margin = options.margin / 100;
@@ -101,7 +101,7 @@ export async function evalCommand(
     ...(cost === undefined ? {} : { cost }),
   };
   const verdict = verdictText(comparison.right);
-  const names = judged.map(({ name, outcome }) => `${name}: ${outcome}`).join(', ');
+  const names = judged.map(({ label, outcome }) => `${label}: ${outcome}`).join(', ');
   const metrics = evalMetrics(results, {
     evaluation: `task ${task.name} against ${start.name}; ${verdict}; ${note}; 95 % interval by ${comparison.right.method}`,
     regression: `${names}; margin ${options.margin} points`,
@@ -193,10 +193,10 @@ async function heldOutOf(
 }
 
 function heldOutNotes(check: HeldOutCheck<Problem>, runs: readonly string[]): string[] {
-  const { trained, validated, unknown, compared } = check;
+  const { trained, validated, unknown, fromRuns } = check;
   return [
     ...(runs.length === 0 ? ['not compared with what was trained on: name the run with --run'] : []),
-    ...(runs.length > 0 && compared === 0 ? ['not compared with what was trained on: the run kept no prompts'] : []),
+    ...(runs.length > 0 && fromRuns === 0 ? ['not compared with what was trained on: the run kept no prompts'] : []),
     ...(unknown.length === 0 ? [] : [`not compared with ${unknown.join(', ')}: the run was given a hash alone`]),
     ...(trained.length === 0 ? [] : [`${trained.length} rows that were trained on are left out`]),
     ...(validated.length === 0

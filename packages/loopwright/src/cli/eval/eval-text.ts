@@ -3,7 +3,7 @@ import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loop
 import { escapeText } from '@loopwright/loops';
 import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
-import { formatTable } from '../text.js';
+import { formatTable, percentText } from '../text.js';
 
 /** `better`, `worse`, or that it can't be told yet and how many more problems would tell. */
 export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison): string {
@@ -23,15 +23,13 @@ function signed(value: number, digits: number): string {
   return Number(text) === 0 ? text : `${value < 0 ? '−' : '+'}${text}`;
 }
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
-
 export function showComparison(comparison: ModelComparison, console: Console): void {
   const { right, reward, tokens, latency, unjudged, promptTokens } = comparison;
   const rows: string[][] = [
     [
       'right',
-      percent(right.start),
-      percent(right.candidate),
+      percentText(right.start),
+      percentText(right.candidate),
       signed(right.difference * 100, 1),
       `${signed(right.interval.low * 100, 1)} to ${signed(right.interval.high * 100, 1)} points`,
       String(right.n),
@@ -61,6 +59,7 @@ function pairedRow(name: string, { start, candidate, difference, interval, n }: 
 
 export interface ShownSuite {
   readonly name: string;
+  readonly label: string;
   readonly comparison: PairedComparison;
   readonly outcome: RegressionOutcome;
 }
@@ -68,8 +67,8 @@ export interface ShownSuite {
 export function showSuites(suites: readonly ShownSuite[], margin: number, console: Console): void {
   const rows = suites.map(({ name, comparison: { start, candidate, interval, n }, outcome }) => [
     escapeText(name),
-    percent(start),
-    percent(candidate),
+    percentText(start),
+    percentText(candidate),
     `${signed(interval.low * 100, 1)} to ${signed(interval.high * 100, 1)} points`,
     String(n),
     outcome,

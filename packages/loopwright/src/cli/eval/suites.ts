@@ -13,7 +13,10 @@ export interface ServerReach {
 }
 
 export interface Suite {
+  /** As it is shown here. */
   readonly name: string;
+  /** As the version keeps it: a command may hold secrets. */
+  readonly label: string;
   readonly comparison: PairedComparison;
 }
 
@@ -31,14 +34,19 @@ export async function taskSuite(
   const { task } = await loadTask(path);
   const source = task.heldOut ?? task.train;
   if (source === undefined)
-    throw complaint({ field: 'regression', expected: 'a task with heldOut or train problems', got: 'one without' });
+    throw complaint({
+      field: 'regression',
+      expected: 'a task with heldOut or train problems',
+      got: 'one without',
+      remedy: 'defineTask({ …, heldOut })',
+    });
   const problems = await readProblems(source, { signal });
   const { right } = await compareModels({
     ...{ environment: task.environment, problems, tokenizer, signal, timed: 0 },
     ...{ start: start.sampler, candidate: candidate.sampler },
     ...(task.settings === undefined ? {} : { settings: task.settings }),
   });
-  return { name: task.name, comparison: right };
+  return { name: task.name, label: task.name, comparison: right };
 }
 
 /** Hours that a command may take, and bytes that it may write. */
@@ -52,7 +60,7 @@ const [timeoutMs, maxOutputBytes] = [6 * 3600 * 1000, 64 * 1024 * 1024];
  */
 export async function commandSuite(
   command: string,
-  { start, candidate, reach, signal }: SuiteOptions & { readonly reach: ServerReach },
+  { start, candidate, reach, signal, label }: SuiteOptions & { readonly reach: ServerReach; readonly label: string },
 ): Promise<Suite> {
   const before = await casesOf(command, { model: start, role: 'start', reach, signal });
   const after = await casesOf(command, { model: candidate, role: 'candidate', reach, signal });
@@ -71,7 +79,7 @@ export async function commandSuite(
     ids.map((id) => value(before.get(id))),
     ids.map((id) => value(after.get(id))),
   );
-  return { name: command.length > 60 ? `${command.slice(0, 59)}…` : command, comparison };
+  return { name: command.length > 60 ? `${command.slice(0, 59)}…` : command, label, comparison };
 }
 
 interface CaseRun {
@@ -92,7 +100,7 @@ function casesOf(command: string, { model, role, reach, signal }: CaseRun): Prom
   const [shell, flag] = process.platform === 'win32' ? ['cmd.exe', '/c'] : ['/bin/sh', '-c'];
   const limits = { env, signal, timeout: timeoutMs, maxBuffer: maxOutputBytes };
   return new Promise((resolve, reject) => {
-    execFile(shell, [flag, command], limits, (cause, stdout) => {
+    const child = execFile(shell, [flag, command], limits, (cause, stdout) => {
       try {
         if (signal.aborted) throw signal.reason;
         if (cause !== null)
@@ -100,6 +108,7 @@ function casesOf(command: string, { model, role, reach, signal }: CaseRun): Prom
             field: 'regression-command',
             expected: `a command that ends with code 0 for the ${role}`,
             got: `code ${String(cause.code ?? cause.signal)}`,
+            remedy: 'run it by hand with LOOPWRIGHT_URL and LOOPWRIGHT_EVAL_MODEL set; what it says of itself is above',
             cause,
           });
         resolve(readCases(stdout));
@@ -107,6 +116,7 @@ function casesOf(command: string, { model, role, reach, signal }: CaseRun): Prom
         reject(error);
       }
     });
+    child.stderr?.pipe(process.stderr, { end: false });
   });
 }
 
@@ -121,6 +131,7 @@ function readCases(stdout: string): ReadonlyMap<string, boolean> {
         field: 'regression-command',
         expected: 'lines {"id": "…", "pass": true}, each id once',
         got: `another line after ${cases.size} such`,
+        remedy: 'write what else there is to tell to standard error',
       });
     cases.set(id, pass);
   }

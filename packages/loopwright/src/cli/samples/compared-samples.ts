@@ -28,7 +28,7 @@ export async function comparedSamples(
     known.own.add(sample.step);
     steps.set(keyOf(sample), known);
   }
-  const kind = Math.min(...[...steps.values()].map(({ type }) => order[type]));
+  const kind = [...steps.values()].reduce((least, { type }) => Math.min(least, order[type]), Number.POSITIVE_INFINITY);
   const chosen = [...steps]
     .filter(([, { type }]) => order[type] === kind)
     .sort(([, a], [, b]) => b.own.size - a.own.size)

@@ -44,6 +44,7 @@ export async function regradeCommand(
     [task.train, task.heldOut].map((source) => (source === undefined ? [] : readProblems(source))),
   );
   const changed: RegradedSample[] = [];
+  let left = 0;
   const regrading = await regradeSamples(run.folder, {
     ...{ environment, problems: listed.flat(), concurrency, signal: interrupt.signal },
     onProgress: (graded) => status.show({ event: { type: 'progress', graded }, text: `graded ${graded}` }),
@@ -52,12 +53,13 @@ export async function regradeCommand(
       const { step, problem, member } = sample;
       console.event({ type: 'regraded', of: sample.type, step, problem, member, ...rest });
       if (changed.length < shown) changed.push(each);
+      else left += 1;
     },
   });
   status.clear();
   const grader = { before: before ?? null, now: version.sha256 };
   console.event({ type: 'regrading', run: run.folder, grader, ...regrading });
-  show(regrading, changed, console);
+  show(regrading, { changed, left }, console);
   console.line();
   console.table([
     ['run', folderText(run)],
@@ -66,7 +68,13 @@ export async function regradeCommand(
   ]);
 }
 
-function show(regrading: Regrading, changed: readonly RegradedSample[], console: Console): void {
+interface Changed {
+  /** That are shown. */
+  readonly changed: readonly RegradedSample[];
+  readonly left: number;
+}
+
+function show(regrading: Regrading, { changed, left }: Changed, console: Console): void {
   const { graded, unknown, episodes, failed, compared, flipped, gained, lost } = regrading;
   console.line(`${graded} answers graded again: ${regrading.changed} have another reward now.`);
   console.line();
@@ -96,8 +104,7 @@ function show(regrading: Regrading, changed: readonly RegradedSample[], console:
   const head = ['step', 'of', 'problem', 'answer', 'then', 'now', 'advantage', 'text'];
   const width = console.stdout.columns ?? plainWidth;
   for (const line of formatTable(head, rows)) console.line(truncateText(line, width));
-  const more = regrading.changed - changed.length;
-  if (more > 0) console.line(`… and more; --json tells all`);
+  if (left > 0) console.line(`… and ${left} more; --json tells all`);
 }
 
 function rewardText(reward: number | undefined, status: string): string {

@@ -100,7 +100,10 @@ export class SessionService {
   async samplingSession(request: Omit<SessionRequest, 'training' | 'seed'>): Promise<SessionRecord> {
     const { sessions, workspaceId } = this.#options;
     const known = await sessions.find(workspaceId, request.name);
-    if (known !== undefined && !deletableStatuses.includes(known.status)) return known;
+    if (known !== undefined && !deletableStatuses.includes(known.status)) {
+      await this.#whenItStarted(known); // another call may be making it
+      return known;
+    }
     if (known !== undefined) await this.delete(known.name);
     const made = await this.create({ ...request, training: { type: 'none' }, seed: 0 }).catch((error: unknown) => {
       if (LoopwrightError.isInstance(error) && error.code === 'session_exists') return this.session(request.name);
@@ -112,9 +115,12 @@ export class SessionService {
 
   /** Resolves when the session runs, or has ended, or is let go; says which state it is in then. @throws `unknown_session` */
   async whenStarted(name: string): Promise<SessionRecord> {
-    const session = await this.session(name);
-    if (session.status === 'Created' || session.status === 'Scheduled') await this.#runnerOf(session).start();
+    await this.#whenItStarted(await this.session(name));
     return this.session(name);
+  }
+
+  async #whenItStarted(session: SessionRecord): Promise<void> {
+    if (session.status === 'Created' || session.status === 'Scheduled') await this.#runnerOf(session).start();
   }
 
   find(name: string): Promise<SessionRecord | undefined> {

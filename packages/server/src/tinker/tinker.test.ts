@@ -174,6 +174,14 @@ describe('a sampler', () => {
     expect(await client.result(again)).toMatchObject({ path: null, sampling_session_id: expect.any(String) });
   });
 
+  it('takes many first requests at once, while the session that answers them is being made', async () => {
+    const client = await opened({ sync: () => new Promise((resolve) => setImmediate(resolve)) });
+    const sampler = await client.sampler(await client.model(), 1);
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, number) => client.sample(sampler, number)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    for (const { body } of answers) expect(await client.result(body)).toMatchObject({ type: 'sample' });
+  });
+
   it('of a base model or a saved path is made once for its number', async () => {
     const client = await opened();
     const body = { session_id: client.session, sampling_session_seq_id: 0, base_model: 'fake-model' };

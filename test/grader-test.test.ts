@@ -2,7 +2,7 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { checkGate } from 'loopwright';
+import { arithmetic, checkGate, connect, readGate, runGrpo, withRun } from 'loopwright';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from './support/command.js';
 
@@ -55,6 +55,24 @@ test('a grader that takes wrong answers for right fails, with the wrong ones sho
     outcome: 'fail',
     confusion: { goodAccepted: 1, badAccepted: 1 },
   });
+});
+
+test('a run with that grader is refused, or keeps why it was let in', async () => {
+  const { result } = await readGate(join(parent, 'loose', 'grader-gate.json'));
+  await using service = await connect({ dataDir: join(parent, 'data') });
+  const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 8, seed: 1 });
+  const size = { steps: 1, groupsPerStep: 2, samplesPerGroup: 4, maxTokens: 8 };
+  const run = { training, environment: arithmetic(), ...size, onNotice: () => undefined };
+  await expect(runGrpo({ ...run, graderGate: result })).rejects.toMatchObject({ code: 'grader_gate_failed' });
+  const folder = join(parent, 'overridden');
+  const override = 'to see what it does to the model';
+  await withRun({ folder, config: {} }, ({ onStep }) => runGrpo({ ...run, onStep, graderGate: { result, override } }));
+  const shown = await runCommand(['runs', 'show', folder], { home });
+  expect(shown.stdout).toMatch(
+    /grader test +failed \(grader\/constant\) and overridden at step 1: to see what it does/,
+  );
+  await runCommand(['report', folder], { home });
+  expect(await readFile(join(folder, 'report.html'), 'utf8')).toContain(`overridden at step 1: ${override}`);
 });
 
 test('a task that is not there, and a kind that is none, are refused', async () => {

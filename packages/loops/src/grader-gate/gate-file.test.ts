@@ -2,6 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { withRun } from '../runs/open-run.js';
+import { readRecord } from '../runs/run-record.js';
 import type { Task } from '../tasks/task.js';
 import { Bandit, copyEnvironment, copyProblem } from '../testing/bandit.js';
 import { runGrpo } from '../training/grpo.js';
@@ -79,4 +81,26 @@ it('a run asks its gate before anything else, and tells why it was overridden', 
   expect(warnings).toEqual([[expect.stringContaining(override)], []]);
   const passed = await runGrpo({ ...run, graderGate: (await testGrader(task)).result });
   expect(passed.graderGate).toMatchObject({ outcome: 'passed' });
+});
+
+it('a run folder keeps each decision of its gate once, with reason, findings, step and time', async () => {
+  const { result } = await testGrader(lenient);
+  const at = { folder: join(folder, 'run'), config: {}, now: () => 0 };
+  const train = (steps: number, override: string, options: object) =>
+    withRun({ ...at, ...options }, (run) =>
+      runGrpo({
+        ...{ training: new Bandit(), environment: copyEnvironment, steps, maxTokens: 1 },
+        graderGate: { result, override },
+        onStep: run.onStep,
+      }),
+    );
+  const reason = 'to see what it does to the model';
+  await train(2, reason, {});
+  const kept = { at: '1970-01-01T00:00:00.000Z', outcome: 'overridden', findings: ['grader/accepts-bad'] };
+  const whole = { ...kept, step: 1, casesHash: result.casesHash, reason };
+  expect((await readRecord(at.folder)).graderGates).toEqual([whole]);
+  await train(1, reason, { resumeAfter: 2 });
+  expect((await readRecord(at.folder)).graderGates).toEqual([whole]);
+  await train(1, 'another reason to go on', { resumeAfter: 2 });
+  expect((await readRecord(at.folder)).graderGates).toMatchObject([whole, { reason: 'another reason to go on' }]);
 });

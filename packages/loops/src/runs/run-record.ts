@@ -25,6 +25,16 @@ export type RunUsage = Readonly<z.infer<typeof runUsage>>;
 const time = z.iso.datetime();
 export const json: z.ZodType<JsonValue> = z.json();
 
+const gateAt = { at: time, step: count, casesHash: z.string() };
+const passedGate = z.object({ ...gateAt, outcome: z.literal('passed') });
+/** The reason as it was given, and the names of the findings that said stop. */
+const overriddenGate = z.object({
+  ...gateAt,
+  outcome: z.literal('overridden'),
+  reason: z.string(),
+  findings: z.array(z.string()).readonly(),
+});
+
 const runRecord = z.object({
   /** Of this file. */
   format: z.literal(1),
@@ -45,6 +55,8 @@ const runRecord = z.object({
   source: z.object({ commit: z.string(), dirty: z.boolean() }).nullable(),
   /** Which version of the task's grader judged, where the run was told of its module. */
   grader: z.object({ sha256: z.string(), modules: count }).optional(),
+  /** How the gate of the grader let the run begin, and go on where that was another: at which step it was asked. */
+  graderGates: z.array(z.discriminatedUnion('outcome', [passedGate, overriddenGate])).optional(),
   /** What to run again; secrets are taken out. */
   command: z.object({ cwd: z.string(), argv: z.array(z.string()) }),
   /** Id of the run that this one repeats. */

@@ -1,8 +1,10 @@
 /** A run that is being written. */
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { errorText } from '../error-text.js';
+import type { GateDecision } from '../grader-gate/require-gate.js';
 import type { Alarm } from '../guard/alarm.js';
 import type { GuardedTracker } from '../tracking/guarded.js';
 import { lineFields } from '../tracking/metrics-line.js';
@@ -33,6 +35,7 @@ export interface LoopStep {
   readonly metrics: Metrics;
   readonly groups?: readonly SampledRollouts[];
   readonly alarms?: readonly Alarm[];
+  readonly graderGate?: GateDecision;
 }
 
 /** A measurement of any of the loops. */
@@ -123,8 +126,9 @@ export class Run implements AsyncDisposable {
     return this.#parts.warnings.messages;
   }
 
-  /** For the loops: keeps the metrics, samples and alarms of a step. Bound, so it can be handed on. @throws write errors */
-  readonly onStep = async ({ type, step, metrics, groups = [], alarms = [] }: LoopStep): Promise<void> => {
+  /** For the loops: keeps the metrics, samples and alarms of a step, and how its grader's gate let it begin. Bound, so it can be handed on. @throws write errors */
+  readonly onStep = async ({ type, step, metrics, groups = [], alarms = [], graderGate }: LoopStep): Promise<void> => {
+    if (graderGate !== undefined) await this.#keepGate(step, graderGate);
     await this.samples(step, groups);
     await this.alarms(alarms);
     await this.step(step, metrics, type);
@@ -273,6 +277,16 @@ export class Run implements AsyncDisposable {
     this.#check(0);
     this.#tokenizer ??= tokenizer;
     this.#record = { ...this.#record, session };
+    await writeRecord(this.folder, this.#record);
+  }
+
+  /** Each decision once: a run that goes on asks again. */
+  async #keepGate(step: number, decision: GateDecision): Promise<void> {
+    const { graderGates = [] } = this.#record;
+    const { at: _at, step: _step, ...last } = graderGates.at(-1) ?? {};
+    if (isDeepStrictEqual(last, decision)) return;
+    const kept = { at: new Date(this.#parts.now()).toISOString(), step, ...decision };
+    this.#record = { ...this.#record, graderGates: [...graderGates, kept] };
     await writeRecord(this.folder, this.#record);
   }
 

@@ -85,7 +85,7 @@ export interface CommonGrpoOptions extends CheckpointOptions {
   readonly onGraderError?: OnGraderError;
   /**
    * What `testGrader` (or `readGate`) says of the grader. One that failed refuses the run, unless it comes with a reason: that is
-   * in the warnings of the first step, and in the result.
+   * in the first step, in its warnings, in the result, and in `run.json` of a run folder.
    */
   readonly graderGate?: GraderGate;
   /** Of problems and samples; default 0. */
@@ -184,6 +184,8 @@ interface GrpoStepFacts<G> {
   readonly warnings: readonly string[];
   /** Raised at this step. */
   readonly alarms: readonly Alarm[];
+  /** How the gate of the grader let this call begin: at its first step, where one was asked. */
+  readonly graderGate?: GateDecision;
   /** What was sampled: content, for people and tests, not for logs. */
   readonly groups: readonly (G & GroupOrigin)[];
 }

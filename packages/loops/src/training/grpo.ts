@@ -176,7 +176,8 @@ async function steps<P, G extends SampledRollouts, A>(
   };
 
   await look(progress.step);
-  for (let step = progress.step + 1; step <= run.steps; step++) {
+  const first = progress.step + 1;
+  for (let step = first; step <= run.steps; step++) {
     scope.check();
     engine.restart();
     const passes = new Passes({
@@ -197,11 +198,13 @@ async function steps<P, G extends SampledRollouts, A>(
     } = await guard.watch(step, collectGroups({ ...{ run, task, pool, step, updates, onPart } }));
     const last = task.data(rest, reference);
     const before = { ...task.metrics(groups, reference), ...collected };
+    const isFirst = step === first;
     const facts = {
       step,
       totalSteps: run.steps,
       groups,
-      warnings: [...(step === 1 ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
+      warnings: [...(isFirst ? gateWarnings(run.gate) : []), ...task.warnings(groups)],
+      ...(isFirst && run.gate !== undefined ? { graderGate: run.gate } : {}),
     };
     if (passes.data.length + last.data.length === 0) {
       skippedSteps += 1;

@@ -2,7 +2,7 @@
 import { alarmText } from '@loopwright/loops';
 import type { StoredRun } from '@loopwright/loops/node';
 import { shellText } from '../../shell-text.js';
-import { durationOf, durationText, lastStep, numberText } from '../runs/text.js';
+import { durationOf, durationText, gateText, lastStep, numberText } from '../runs/text.js';
 import { chart, type Point } from './chart.js';
 import { html } from './html.js';
 import { type ShownSamples, samplesSection } from './samples-section.js';
@@ -114,9 +114,10 @@ function pointsOf({ steps }: StoredRun, name: string): Point[] {
 }
 
 function facts({ record }: StoredRun): string {
-  const { seeds, data, versions, source, command, usage = [], cost } = record;
+  const { seeds, data, versions, source, command, usage = [], cost, graderGates = [] } = record;
   const rows: [string, string][] = [
     ['run', record.id],
+    ...graderGates.map((gate): [string, string] => ['grader test', gateText(gate)]),
     ...Object.entries(seeds).map(([name, seed]): [string, string] => [`seed: ${name}`, String(seed)]),
     ...Object.entries(data).map(([name, { rows: count, sha256 }]): [string, string] => [
       `data: ${name}`,

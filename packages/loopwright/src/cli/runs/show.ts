@@ -15,7 +15,7 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { signOffText } from '../samples/sign-off-text.js';
 import { formatTable, timeText } from '../text.js';
-import { durationOf, durationText, folderText, lastStep, numberText } from './text.js';
+import { durationOf, durationText, folderText, gateText, lastStep, numberText } from './text.js';
 
 export async function showCommand(folder: string, { console }: CommandContext): Promise<void> {
   const run = await readRun(folder);
@@ -54,7 +54,7 @@ function reasonText({ error }: RunRecord): string {
 
 function factsOf(run: StoredRun): [string, string][] {
   const { record } = run;
-  const { source, versions, usage = [], cost, resumed = [], trackers = {}, command } = record;
+  const { source, versions, usage = [], cost, resumed = [], trackers = {}, graderGates = [], command } = record;
   const packages = Object.entries(versions.packages).map(([name, version]) => `${name} ${version}`);
   return [
     ['folder', folderText(run)],
@@ -66,6 +66,7 @@ function factsOf(run: StoredRun): [string, string][] {
       'resumed',
       `${timeText(Date.parse(at))}, after step ${afterStep}`,
     ]),
+    ...graderGates.map((gate): [string, string] => ['grader test', gateText(gate)]),
     ['seeds', listed(Object.entries(record.seeds).map(([name, seed]) => `${name} ${seed}`))],
     ...Object.entries(record.data).map(([name, { rows, sha256 }]): [string, string] => [
       `data: ${name}`,

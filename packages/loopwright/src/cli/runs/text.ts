@@ -1,7 +1,7 @@
 /** Runs in words. */
 import { relative } from 'node:path';
 import { escapeText } from '@loopwright/loops';
-import type { StoredRun } from '@loopwright/loops/node';
+import type { RunRecord, StoredRun } from '@loopwright/loops/node';
 
 /** The folder, as it would be typed here. */
 export function folderText({ folder }: Pick<StoredRun, 'folder'>): string {
@@ -43,4 +43,10 @@ export function headline({ steps }: StoredRun): string {
 
 export function lastStep({ steps }: StoredRun): number {
   return steps.at(-1)?.step ?? 0;
+}
+
+/** How the test of the grader let a run begin. */
+export function gateText(gate: NonNullable<RunRecord['graderGates']>[number]): string {
+  if (gate.outcome === 'passed') return `passed, asked at step ${gate.step}`;
+  return `failed (${gate.findings.join(', ')}) and overridden at step ${gate.step}: ${gate.reason}`;
 }

@@ -16,7 +16,7 @@ const role = roleOf(process.argv[1] ?? '');
 if (folder !== undefined && role !== undefined) await arm(folder, role);
 
 function roleOf(script) {
-  if (script.endsWith('/cli/main.js')) return 'server';
+  if (script.endsWith('/bin/loopwright.js')) return 'server';
   if (script.endsWith('/local/process/main.js')) return 'engine';
   return undefined;
 }

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Of the compiled command. */
-export const commandEntry = fileURLToPath(new URL('../../packages/loopwright/dist/cli/main.js', import.meta.url));
+/** Of the command, which must be compiled. */
+export const commandEntry = fileURLToPath(new URL('../../packages/loopwright/bin/loopwright.js', import.meta.url));
 
 export interface CommandOptions {
   readonly home: string;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type SamplingClient, type ServiceConnection, sftDatum } from 'loopwright';
 import type { Cases } from './cases.js';
 
-const command = fileURLToPath(new URL('../../../packages/loopwright/dist/cli/main.js', import.meta.url));
+const command = fileURLToPath(new URL('../../../packages/loopwright/bin/loopwright.js', import.meta.url));
 
 /** What a tool makes of the cases, ours or another; the texts are undefined where there is no tokenizer. */
 export interface Answer {

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The `loopwright` command. */
 import { readSettings } from '../config.js';
 import { Console } from './console.js';

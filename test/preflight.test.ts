@@ -76,3 +76,26 @@ test('measurements are refused once a grader that the task imports from beside i
   const { stderr } = await runCommand(args, { home, cwd: parent });
   expect(stderr).toContain('other measurements in');
 });
+
+test('what a readable form is worth is measured by one command, told before, kept, and the same again', async () => {
+  const file = join(parent, 'form.mjs');
+  await writeFile(file, taskOf(''));
+  const out = join(parent, 'form');
+  const args = ['preflight', file, '--prompts', '20', '--no-time', '--out', out, '--format-gap', '--draws', '6'];
+  const first = await runCommand([...args, '--json'], { home, cwd: parent });
+  expect(first.code).toBe(0);
+  const told = first.events.find(({ type }) => type === 'format-gap-forecast');
+  const report = first.events.at(-1) as unknown as PreflightReport; // true: the last event is the report
+  const { measured, unparsedShare } = report.formatGap;
+  expect(measured).toMatchObject({ mostDraws: 6, prompts: { measured: 20 } });
+  expect(measured!.answers.unreadable).toBe(Math.round(unparsedShare * report.passRate.n));
+  expect(told).toMatchObject({ mostDraws: 6, answers: measured!.answers.unreadable });
+  expect(measured!.compared!.difference).toBeGreaterThan(0); // about a third of the tiny model's answers are empty or more than a number
+  const progress = await readFile(join(out, 'progress.jsonl'), 'utf8');
+  const again = await runCommand(args, { home, cwd: parent });
+  expect(again.stderr).toBe(''); // nothing is left to be drawn
+  expect(again.stdout).toMatch(/verdict +(mostly form|in part form|not form|not distinguishable yet)/);
+  expect(await readFile(join(out, 'progress.jsonl'), 'utf8')).toBe(progress);
+  const anew = await runCommand([...args, '--json', '--fresh'], { home, cwd: parent });
+  expect(anew.events.at(-1)).toEqual(first.events.at(-1));
+});

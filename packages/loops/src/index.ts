@@ -174,10 +174,16 @@ export type { OrpoOptions, SimpoOptions } from './losses/reference-free.js';
 export { orpo, simpo } from './losses/reference-free.js';
 export { expectedDeadShare } from './preflight/dead-groups.js';
 export type { MemoryModel, PriceModel, RunSize } from './preflight/forecast.js';
+export { shareOfForm, worthOfForm } from './preflight/format-gap.js';
+export type { FormatGapOptions } from './preflight/measure-form.js';
 export type { PreflightOptions } from './preflight/preflight.js';
 export { preflight, usefulRates } from './preflight/preflight.js';
 export type {
   Forecast,
+  FormatGapForecast,
+  FormComparison,
+  FormRate,
+  MeasuredFormatGap,
   MeasuredSteps,
   Preflight,
   PreflightReport,

@@ -131,19 +131,23 @@ function memoryOf({ limit, bytes }: MemoryModel, options: ForecastOptions): Fore
   return { expected: at(2 * length), low: at(length), high: at(longest), limit };
 }
 
-function costOf(tokens: RunForecast['tokens'], prices: PriceModel | undefined): Pick<RunForecast, 'cost'> {
+/** Without a price there is none. */
+export function costOf(
+  tokens: Omit<RunForecast['tokens'], 'trained'> & { readonly trained?: Forecast },
+  prices: PriceModel | undefined,
+): Pick<RunForecast, 'cost'> {
   if (prices === undefined) return {};
   const of = (which: keyof Forecast): number | undefined =>
     prices.cost({
       prefillTokens: tokens.prefill[which],
       sampleTokens: tokens.sampled[which],
-      trainingTokens: tokens.trained[which],
+      trainingTokens: tokens.trained?.[which] ?? 0,
     });
   const [expected, low, high] = [of('expected'), of('low'), of('high')];
   if (expected === undefined || low === undefined || high === undefined) return {};
   return { cost: { expected, low, high, currency: prices.currency } };
 }
 
-function rounded({ expected, low, high }: Forecast): Forecast {
+export function rounded({ expected, low, high }: Forecast): Forecast {
   return { expected: Math.round(expected), low: Math.round(low), high: Math.round(high) };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readPassRates } from '../data/files/pass-rates.js';
 import { openPreflightFiles, type PreflightFiles } from './preflight-files.js';
-import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
+import type { FormRate, MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 let folder: string;
 beforeEach(async () => {
@@ -20,6 +20,11 @@ const rate = (id: string): PromptRate => ({
 const step: MeasuredSteps = {
   ...{ n: 3, groups: 8, groupSize: 8, rank: 16, sampledTokens: 64, trainingTokens: 640 },
   ...{ collectMs: 100, graderMs: 0, passMs: 200, updateMs: 50, minMs: 340, maxMs: 360 },
+};
+
+const form: FormRate = {
+  ...{ id: 'one', mostDraws: 16, readable: 7, correct: 3, neverRead: 1 },
+  ...{ graderErrors: 0, drawnAgain: 20, sampledTokens: 40, prefillTokens: 75 },
 };
 
 /** Opened, used, and closed again. */
@@ -41,10 +46,12 @@ it('keeps what was measured, also where the last line was cut off', async () => 
     expect(files.step).toBeUndefined();
     await files.record(rate('two'));
     await files.recordStep(step);
+    await files.recordForm(form);
   });
   await inFolder(a, (files) => {
     expect([...files.measured.values()]).toEqual([rate('one'), rate('two')]);
     expect(files.step).toEqual(step);
+    expect([...files.forms.values()]).toEqual([form]);
   });
 });
 

@@ -7,17 +7,21 @@ import type { Problem } from '../environments/environment.js';
 import { writeTextAtomically } from '../runs/atomic-file.js';
 import { lockRun } from '../runs/run-lock.js';
 import { asWriteError, systemCode } from '../runs/write-error.js';
-import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
+import type { FormRate, MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 export interface PreflightFiles extends AsyncDisposable {
   /** What an earlier attempt measured under the same key. */
   readonly measured: ReadonlyMap<string, PromptRate>;
   /** The steps that it measured. */
   readonly step: MeasuredSteps | undefined;
+  /** What it drew until it could be read, of the bound that was drawn to last. */
+  readonly forms: ReadonlyMap<string, FormRate>;
   /** Adds a line to `progress.jsonl`. */
   record(rate: PromptRate): Promise<void>;
   /** Likewise; the last one counts. */
   recordStep(step: MeasuredSteps): Promise<void>;
+  /** Likewise, of each prompt. */
+  recordForm(form: FormRate): Promise<void>;
   /**
    * Writes `report.json`, `rates.jsonl` (`{id, passRate, n}` of each prompt, as `readPassRates` reads it) and `train-10-90.jsonl`, the problems
    * between 10 and 90 %, each file whole or not at all. @returns their paths
@@ -61,8 +65,10 @@ export async function openPreflightFiles(
     return {
       measured: new Map(rows.flatMap((row) => (isRate(row) ? [[row.id, row] as const] : []))),
       step: rows.flatMap((row) => (isSteps(row.step) ? [row.step] : [])).at(-1),
+      forms: new Map(rows.flatMap((row) => (isForm(row.form) ? [[row.form.id, row.form] as const] : []))),
       record: (rate) => append(`${JSON.stringify(rate)}\n`),
       recordStep: (step) => append(`${JSON.stringify({ step })}\n`),
+      recordForm: (form) => append(`${JSON.stringify({ form })}\n`),
       write: (result) => writeResult(directory, result),
       [Symbol.asyncDispose]: () => lock[Symbol.asyncDispose](),
     };
@@ -142,7 +148,16 @@ function noneYet(error: unknown, path: string): string {
 }
 
 function isRate(row: Readonly<Record<string, unknown>>): row is Readonly<Record<string, unknown>> & PromptRate {
-  return typeof row.id === 'string' && counts.every((name) => Number.isFinite(row[name]));
+  return typeof row.id === 'string' && hasCounts(row, counts);
+}
+
+const formCounts = [
+  ...['mostDraws', 'readable', 'correct', 'neverRead'],
+  ...['graderErrors', 'drawnAgain', 'sampledTokens', 'prefillTokens'],
+];
+
+function isForm(form: unknown): form is FormRate {
+  return hasCounts(form, formCounts) && typeof form.id === 'string';
 }
 
 const stepCounts = [
@@ -151,7 +166,11 @@ const stepCounts = [
 ];
 
 function isSteps(step: unknown): step is MeasuredSteps {
-  if (typeof step !== 'object' || step === null) return false;
-  const row = step as Readonly<Record<string, unknown>>; // true: an object
-  return stepCounts.every((name) => Number.isFinite(row[name]));
+  return hasCounts(step, stepCounts);
+}
+
+function hasCounts(value: unknown, names: readonly string[]): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false;
+  const row = value as Readonly<Record<string, unknown>>; // true: an object
+  return names.every((name) => Number.isFinite(row[name]));
 }

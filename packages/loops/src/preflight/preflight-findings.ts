@@ -2,6 +2,7 @@
 import type { Problem } from '../environments/environment.js';
 import { byLevel, type Finding, type FindingLevel } from '../findings.js';
 import { type DataFacts, dataFindings } from './data-findings.js';
+import { shareOfForm } from './format-gap.js';
 import type { PreflightReport, PromptRate } from './words.js';
 
 export interface Measured<P extends Problem>
@@ -46,13 +47,8 @@ export function preflightFindings<P extends Problem>(measured: Measured<P>): Fin
       `${percent(deadGroups.expectedShare)} of groups of ${deadGroups.groupSize} are expected to be all right or all wrong`,
       'train on the prompts from 10 to 90 % (the filtered file), or with larger groups',
     );
-  if (formatGap.unparsedShare >= 0.2 && formatGap.ofParsed - formatGap.ofAll >= 0.1)
-    add(
-      'warn',
-      'format-gap',
-      `${percent(formatGap.unparsedShare)} of completions can't be read; of those that can, ${percent(formatGap.ofParsed)} are right, of all ${percent(formatGap.ofAll)}`,
-      'try constrained output or an example in the prompt first: form is cheaper to ask for than to train',
-    );
+  const form = formFinding(formatGap);
+  if (form !== undefined) findings.push(form);
   if (sampled > 0 && truncated >= 0.2 * sampled && formatGap.unparsedShare > 0)
     add(
       'warn',
@@ -77,6 +73,47 @@ export function preflightFindings<P extends Problem>(measured: Measured<P>): Fin
       'make the grader quicker, or let more gradings go at once: run loopwright grader test --step-seconds',
     );
   return byLevel([...findings, ...dataFindings(measured)]);
+}
+
+/** Of what was measured, where it was; else of the shares, which also differ where it is the easy prompts that are read. */
+function formFinding({ measured, ...shares }: PreflightReport['formatGap']): Finding | undefined {
+  const { unparsedShare, ofParsed, ofAll } = shares;
+  const name = 'preflight/format-gap';
+  if (measured === undefined) {
+    if (unparsedShare < 0.2 || ofParsed - ofAll < 0.1) return undefined;
+    return {
+      ...{ level: 'warn', name },
+      seen: `${percent(unparsedShare)} of completions can't be read; of those that can, ${percent(ofParsed)} are right, of all ${percent(ofAll)}`,
+      remedy: `measure what their form is worth (--format-gap); if it is form, ${formRemedy}`,
+    };
+  }
+  const { verdict, compared, prompts, mostDraws } = measured;
+  if (verdict === 'not-form') return undefined;
+  if (verdict === 'form' && compared !== undefined)
+    return {
+      ...{ level: 'warn', name },
+      seen: `a readable form is worth ${points(compared.difference)} of pass rate, ${percent(shareOfForm(compared))} of what is missing`,
+      remedy: formRemedy,
+    };
+  if (unparsedShare === 0) return undefined;
+  if (prompts.neverRead > 0.5 * prompts.measured)
+    return {
+      ...{ level: 'warn', name },
+      seen: `of ${prompts.neverRead} of ${prompts.measured} prompts no answer could be read in ${mostDraws} draws`,
+      remedy: `${formRemedy}; then measure again`,
+    };
+  return {
+    ...{ level: 'note', name },
+    seen: 'whether a readable form is worth five points of pass rate is not distinguishable yet',
+    remedy: 'measure more prompts (--prompts, --all), or allow more draws of an answer (--draws)',
+  };
+}
+
+const formRemedy =
+  'ask for it first: an example in the prompt, constrained output where what serves the model has it, or a short SFT on the form; RL second';
+
+function points(difference: number): string {
+  return `${(100 * difference).toFixed(1)} points`;
 }
 
 function gigabytes(bytes: number): string {

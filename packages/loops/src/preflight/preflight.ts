@@ -12,6 +12,7 @@ import type { Sampler, Trainer } from '../training/clients.js';
 import { wholeNumber } from '../training/options.js';
 import { expectedDeadShare, passRateHistogram } from './dead-groups.js';
 import { forecastRun, type MemoryModel, type PriceModel } from './forecast.js';
+import { type FormatGapOptions, measureForm, mostDrawsOf } from './measure-form.js';
 import { measureSteps } from './measure-steps.js';
 import { preflightFindings } from './preflight-findings.js';
 import { sampleRates } from './sample-rates.js';
@@ -44,6 +45,8 @@ export interface PreflightOptions {
   readonly memory?: MemoryModel;
   /** Without them no cost is forecast. */
   readonly prices?: PriceModel;
+  /** Where it is given, answers that can't be read are drawn again until they can, to measure what their form is worth. */
+  readonly formatGap?: FormatGapOptions;
   /** Default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
@@ -68,11 +71,12 @@ export const usefulRates = { low: 0.1, high: 0.9 } as const;
  */
 export async function preflight<P extends Problem>(task: Task<P>, options: PreflightOptions): Promise<Preflight<P>> {
   const { sampler, tokenizer, samples = 8, prompts = 100, concurrency = 16, seed = 0, signal, contextLength } = options;
-  const { memory, prices } = options;
+  const { memory, prices, formatGap } = options;
   const { name, environment, settings } = defineTask(task);
   wholeNumber('samples', samples, 1);
   wholeNumber('concurrency', concurrency, 1);
   if (prompts !== 'all') wholeNumber('prompts', prompts, 1);
+  if (formatGap !== undefined) mostDrawsOf(formatGap);
   const resolved = resolveSettings(settings);
   const { groupSize, maxTokens, maxTurns, temperature, correctReward } = resolved;
   const read = signal === undefined ? {} : { signal };
@@ -88,7 +92,8 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
   const problems = prompts === 'all' ? train : random.shuffle([...train]).slice(0, prompts);
   const { measured = new Map<string, PromptRate>(), onRate } = options;
   const sampling = { samples, maxTokens, maxTurns, temperature, correctReward, concurrency, seed };
-  const rates = await sampleRates({ sampler, tokenizer, environment, problems, ...sampling, measured, onRate, signal });
+  const asked = { sampler, tokenizer, environment, problems, signal };
+  const rates = await sampleRates({ ...sampling, ...asked, measured, onRate });
   const sum = (of: (rate: PromptRate) => number): number => rates.reduce((total, rate) => total + of(rate), 0);
   const [correct, n, unparsed] = [sum((r) => r.correct), sum((r) => r.n), sum((r) => r.unparsed)];
   const useful = problems.filter((_, i) => {
@@ -105,6 +110,7 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
       : train.filter((problem) => promptOf(environment, problem, tokenizer).length + maxTokens > contextLength).length;
   const isEpisodes = !isAnswerEnvironment(environment);
   const step = await stepOf({ ...options, task, settings: resolved, rates, problems, seed });
+  const form = formatGap && (await measureForm(rates, { ...sampling, ...asked, formatGap, step, prices }));
   const share = n === 0 ? 0 : correct / n;
   const { interval } = accuracyOf(correct, n);
   const facts = {
@@ -116,6 +122,7 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
       unparsedShare: n === 0 ? 0 : unparsed / n,
       ofParsed: n === unparsed ? 0 : correct / (n - unparsed),
       ofAll: share,
+      ...(form === undefined ? {} : { measured: form }),
     },
     ...(step === undefined ? {} : { step }),
     forecast: forecastRun({ rates, settings: resolved, deadShare, isEpisodes, step, memory, prices }),

@@ -32,25 +32,37 @@ export interface SampleRatesOptions<P extends Problem> {
 
 /** In the order of the problems. The seed of a prompt is that of its id, so that an attempt that goes on comes to the same. */
 export function sampleRates<P extends Problem>(options: SampleRatesOptions<P>): Promise<PromptRate[]> {
-  const { problems, measured, concurrency, onRate, signal } = options;
-  return withScope(signal, async (scope) => {
-    const rates: PromptRate[] = [];
-    let next = 0;
-    const worker = async (aborted: AbortSignal): Promise<void> => {
-      for (let at = next++; at < problems.length; at = next++) {
-        const problem = problems[at]!; // in range
-        const earlier = measured.get(problem.id);
-        const rate = earlier ?? (await rateOf(problem, { ...options, signal: aborted }));
-        rates[at] = rate;
-        if (earlier === undefined) await onRate?.(rate);
-      }
-    };
-    await scope.all(Array.from({ length: Math.min(concurrency, problems.length) }, () => worker));
-    return rates;
+  const { problems, measured, onRate } = options;
+  return overProblems(problems, options, async (problem, signal) => {
+    const earlier = measured.get(problem.id);
+    const rate = earlier ?? (await rateOf(problem, { ...options, signal }));
+    if (earlier === undefined) await onRate?.(rate);
+    return rate;
   });
 }
 
-function rateOf<P extends Problem>(problem: P, options: SampleRatesOptions<P>): Promise<PromptRate> {
+/** Some at once; results in the order of the problems. */
+export function overProblems<P extends Problem, R>(
+  problems: readonly P[],
+  { concurrency, signal }: { readonly concurrency: number; readonly signal: AbortSignal | undefined },
+  work: (problem: P, signal: AbortSignal, index: number) => Promise<R>,
+): Promise<R[]> {
+  return withScope(signal, async (scope) => {
+    const results: R[] = [];
+    let next = 0;
+    const worker = async (aborted: AbortSignal): Promise<void> => {
+      for (let at = next++; at < problems.length; at = next++) results[at] = await work(problems[at]!, aborted, at); // in range
+    };
+    await scope.all(Array.from({ length: Math.min(concurrency, problems.length) }, () => worker));
+    return results;
+  });
+}
+
+/** What one prompt's completions come to. */
+export type RateOptions<P extends Problem> = Omit<SampleRatesOptions<P>, 'problems' | 'measured' | 'onRate'>;
+
+/** Samples and judges completions of one prompt; the seed is mixed with its id. */
+export function rateOf<P extends Problem>(problem: P, options: RateOptions<P>): Promise<PromptRate> {
   const { environment, seed } = options;
   const own = { ...options, seed: mixSeed(seed, hashText(problem.id)) };
   return isAnswerEnvironment(environment)
@@ -58,7 +70,7 @@ function rateOf<P extends Problem>(problem: P, options: SampleRatesOptions<P>): 
     : episodesRate(problem, { ...own, environment });
 }
 
-type Own<P extends Problem, E> = Omit<SampleRatesOptions<P>, 'environment'> & { readonly environment: E };
+type Own<P extends Problem, E> = Omit<RateOptions<P>, 'environment'> & { readonly environment: E };
 
 function answersRate<P extends Problem>(problem: P, options: Own<P, Environment<P>>): Promise<PromptRate> {
   const { sampler, tokenizer, environment, samples: numSamples, maxTokens, temperature, seed, correctReward } = options;
@@ -86,7 +98,7 @@ async function episodesRate<P extends Problem>(
   problem: P,
   options: Own<P, EpisodeEnvironment<P>>,
 ): Promise<PromptRate> {
-  const { samples: groupSize, correctReward, signal, measured: _, onRate: __, problems: ___, ...rest } = options;
+  const { samples: groupSize, correctReward, signal, ...rest } = options;
   const run = { ...rest, problems: [problem], groupSize, maxFailureShare: 1 };
   const [group] = await runEpisodes({ ...run, ...(signal === undefined ? {} : { signal }) });
   const rollouts = group?.rollouts ?? [];

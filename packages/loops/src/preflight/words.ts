@@ -25,6 +25,69 @@ export interface PromptRate {
   readonly trainingTokens: number;
 }
 
+/** What a prompt's answers come to once each was drawn until the grader could read it. No content, but the id. */
+export interface FormRate {
+  readonly id: string;
+  /** Draws of an answer at most, its first one included. */
+  readonly mostDraws: number;
+  /** Answers that could be read in the end. */
+  readonly readable: number;
+  /** Of these. */
+  readonly correct: number;
+  /** Answers that could not be read in any draw. */
+  readonly neverRead: number;
+  /** Draws, after the first, that the grader failed on: their answers are left out. */
+  readonly graderErrors: number;
+  /** Draws after the first. */
+  readonly drawnAgain: number;
+  /** Of these draws. */
+  readonly sampledTokens: number;
+  readonly prefillTokens: number;
+}
+
+/** Pass rates of the same prompts, as answers come and given that they can be read. */
+export interface FormComparison {
+  /** Prompts: the denominator of both means. */
+  readonly n: number;
+  readonly asItComes: number;
+  readonly readable: number;
+  /** readable − asItComes. */
+  readonly difference: number;
+  /** Of the difference, at 95 %, prompts being what varies (Student). */
+  readonly interval: Interval;
+}
+
+export interface MeasuredFormatGap {
+  readonly mostDraws: number;
+  /** Prompts with an answer that could be graded; of these, those without one that could be read. */
+  readonly prompts: { readonly measured: number; readonly neverRead: number };
+  /** Answers that could not be read at first; of these, those that could not be read in any draw. */
+  readonly answers: { readonly unreadable: number; readonly neverRead: number };
+  /** Over prompts with an answer that could be read; absent where these are fewer than two. */
+  readonly compared?: FormComparison;
+  /** Over all prompts, those that could never be read taken as wrong; absent where prompts are fewer than two. */
+  readonly atLeast?: FormComparison;
+  /** Likewise, taken as right. */
+  readonly atMost?: FormComparison;
+  /** What it took: draws after the first, and their tokens. */
+  readonly draws: { readonly count: number; readonly sampledTokens: number; readonly prefillTokens: number };
+  /** `form`: it is worth five points or more; `not-form`: it is worth less; `not-distinguishable` by these prompts. */
+  readonly verdict: 'form' | 'not-form' | 'not-distinguishable';
+}
+
+/** What drawing again until answers can be read will take, before it is done. */
+export interface FormatGapForecast {
+  readonly mostDraws: number;
+  /** Answers that are to be drawn again. */
+  readonly answers: number;
+  readonly draws: Forecast;
+  readonly tokens: { readonly prefill: Forecast; readonly sampled: Forecast };
+  /** Absent where no steps were measured. */
+  readonly seconds?: Forecast;
+  /** Absent without prices. */
+  readonly cost?: Forecast & { readonly currency: string };
+}
+
 /** A number with what it may come to. */
 export interface Forecast {
   readonly expected: number;
@@ -81,8 +144,13 @@ export interface PreflightReport {
   /** Prompts in ten parts of pass rate. */
   readonly histogram: readonly number[];
   readonly deadGroups: { readonly groupSize: number; readonly expectedShare: number };
-  /** Pass rate of the completions that could be read, and of all. */
-  readonly formatGap: { readonly unparsedShare: number; readonly ofParsed: number; readonly ofAll: number };
+  /** Pass rate of the completions that could be read, and of all; `measured` where answers were drawn until they could be read. */
+  readonly formatGap: {
+    readonly unparsedShare: number;
+    readonly ofParsed: number;
+    readonly ofAll: number;
+    readonly measured?: MeasuredFormatGap;
+  };
   readonly forecast: RunForecast;
   /** Absent where nothing was measured. */
   readonly step?: MeasuredSteps;

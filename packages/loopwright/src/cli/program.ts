@@ -231,6 +231,8 @@ function buildProgram(context: CommandContext): Command {
     )
     .option('--seed <n>', 'of prompts and samples', wholeNumber(0, 2 ** 31 - 1), 0)
     .option('--fresh', 'measure anew, whatever an earlier attempt measured')
+    .option('--format-gap', 'draw answers that the grader could not read until it can: what their form is worth')
+    .option('--draws <n>', 'of one answer at most, with --format-gap', wholeNumber(2, 10_000), 16)
     .option('--no-time', 'measure no training steps, and forecast no time')
     .option('--prices <file>', 'a table of prices, as loopwright usage takes it, to forecast the cost')
     .option(

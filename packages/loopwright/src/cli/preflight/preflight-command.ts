@@ -8,6 +8,7 @@ import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
+import { formatForecastText } from './format-gap-text.js';
 import { predictedModel, pricesOf } from './predict.js';
 import { showPreflight } from './preflight-text.js';
 
@@ -24,6 +25,10 @@ export interface PreflightCommandOptions {
   readonly fresh?: boolean;
   /** False: no steps are measured. */
   readonly time: boolean;
+  /** What the form of answers is worth is measured. */
+  readonly formatGap?: boolean;
+  /** Of one answer at most, with it. */
+  readonly draws: number;
   /** A file. */
   readonly prices?: string;
 }
@@ -40,6 +45,8 @@ export async function preflightCommand(
     seed,
     out,
     time,
+    formatGap = false,
+    draws,
     prices,
     fresh = false,
   }: PreflightCommandOptions,
@@ -65,6 +72,7 @@ export async function preflightCommand(
   const training = time ? await service.createLoraTrainingClient({ baseModel, rank, seed }) : undefined;
   const limit = contextLength ?? predicted?.contextLength;
   let measured = files.measured.size;
+  let forms = 0;
   const result = await preflight(task, {
     ...{ sampler, tokenizer, samples, concurrency, seed, measured: files.measured, signal: interrupt.signal },
     prompts: all === true ? 'all' : prompts,
@@ -79,6 +87,24 @@ export async function preflightCommand(
       status.show({ event: { type: 'progress', measured }, text: `${measured} prompts measured` });
     },
     onStep: (step) => files.recordStep(step),
+    ...(formatGap
+      ? {
+          formatGap: {
+            mostDraws: draws,
+            measured: files.forms,
+            onForecast: (forecast) => {
+              status.clear();
+              console.event({ type: 'format-gap-forecast', ...forecast });
+              if (!console.json && forecast.answers > 0) console.note(formatForecastText(forecast));
+            },
+            onForm: async (form) => {
+              await files.recordForm(form);
+              forms += 1;
+              status.show({ event: { type: 'progress', forms }, text: `${forms} prompts drawn until readable` });
+            },
+          },
+        }
+      : {}),
   });
   status.clear();
   const paths = await files.write(result);

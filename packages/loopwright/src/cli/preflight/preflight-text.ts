@@ -4,6 +4,8 @@ import type { Console } from '../console.js';
 import { showFindings } from '../findings-text.js';
 import { durationText } from '../runs/text.js';
 import { bytesText, countText, percentText } from '../text.js';
+import { formatGapRows } from './format-gap-text.js';
+import { rangeText } from './range-text.js';
 
 export function showPreflight(report: PreflightReport, console: Console): void {
   const { prompts, passRate, histogram, deadGroups, formatGap, forecast, findings, outcome } = report;
@@ -27,6 +29,7 @@ export function showPreflight(report: PreflightReport, console: Console): void {
       'unreadable',
       `${percentText(formatGap.unparsedShare)}; ${percentText(formatGap.ofParsed)} of the others are right`,
     ],
+    ...(formatGap.measured === undefined ? [] : formatGapRows(formatGap.measured)),
   ]);
   console.line();
   console.line(`  A run of ${forecast.steps} steps is expected to take`);
@@ -56,9 +59,4 @@ function forecastRows({ tokens, seconds, memory, cost }: RunForecast): (readonly
         : rangeText(cost, (money) => `${money.toFixed(4)} ${cost.currency}`),
     ],
   ];
-}
-
-/** `120 (60 to 240)`. */
-function rangeText({ expected, low, high }: Forecast, text: (value: number) => string): string {
-  return `${text(expected)} (${text(low)} to ${text(high)})`;
 }

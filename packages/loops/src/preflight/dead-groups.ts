@@ -8,7 +8,7 @@ export interface PassCount {
 }
 
 /** Jeffreys' prior: few samples never say that a prompt is always or never solved. */
-export const prior = 0.5;
+const prior = 0.5;
 
 /**
  * Expected share of groups of G completions that are all right or all wrong: mean over prompts of E[p^G + (1 − p)^G]. Each p has the posterior

@@ -1,5 +1,4 @@
 /** What drawing again until answers can be read will take, told before it is done. */
-import { prior } from './dead-groups.js';
 import { costOf, type PriceModel, rounded } from './forecast.js';
 import type { Forecast, FormatGapForecast, MeasuredSteps, PromptRate } from './words.js';
 
@@ -16,6 +15,9 @@ export interface FormatForecastOptions {
 /** Steps that were measured had other answers, and the machine may have other work. */
 const pace = { low: 0.5, high: 2 } as const;
 
+/** Answers that the share of all prompts counts as, beside a prompt's own. */
+const weight = 2;
+
 /** Draws after the first: those of one answer, and rounds until all of a prompt's are done. */
 interface Case {
   readonly drawsOf: (rate: PromptRate) => number;
@@ -24,16 +26,23 @@ interface Case {
 
 /**
  * Each unreadable answer is drawn once more at least, and as often as the bound says at most. What is expected goes by the prompt's own chance p of
- * an unreadable answer, with the posterior Beta(unreadable + ½, readable + ½): Σ E[p^j], j from 0 up to the bound. Lengths are the prompt's mean.
+ * an unreadable answer, with the posterior Beta(unreadable + 2s, readable + 2 − 2s) where s is the share of all prompts: Σ E[p^j], j from 0 up to the
+ * bound. Lengths are the prompt's mean.
  */
 export function forecastFormatGap(options: FormatForecastOptions): FormatGapForecast {
   const { mostDraws, step, prices, isEpisodes } = options;
   const rates = options.rates.filter(({ unparsed }) => unparsed > 0);
   const most = mostDraws - 1;
+  const graded = options.rates.reduce((sum, { n }) => sum + n, 0);
+  const answers = rates.reduce((sum, { unparsed }) => sum + unparsed, 0);
+  const posterior = ({ n, unparsed }: PromptRate): Posterior => ({
+    unread: unparsed + weight * (answers / graded),
+    all: n + weight,
+  });
   const cases = {
     expected: {
-      drawsOf: (rate) => expectedDraws(rate, most),
-      roundsOf: (rate) => expectedRounds(rate, most),
+      drawsOf: (rate) => expectedDraws(posterior(rate), most),
+      roundsOf: (rate) => expectedRounds(posterior(rate), { most, answers: rate.unparsed }),
     },
     low: { drawsOf: () => Math.min(1, most), roundsOf: () => Math.min(1, most) },
     high: { drawsOf: () => most, roundsOf: () => most },
@@ -49,28 +58,32 @@ export function forecastFormatGap(options: FormatForecastOptions): FormatGapFore
     isEpisodes ? (again(rate, each) * rate.prefillTokens) / rate.sampled : rate.prefillTokens * each.roundsOf(rate),
   );
   return {
-    ...{ mostDraws, answers: rates.reduce((sum, { unparsed }) => sum + unparsed, 0) },
-    ...{ draws: total(again), tokens: { prefill, sampled } },
+    ...{ mostDraws, answers, draws: total(again), tokens: { prefill, sampled } },
     ...(step === undefined ? {} : { seconds: secondsOf(sampled, step) }),
     ...costOf({ prefill, sampled }, prices),
   };
 }
 
-function expectedDraws({ n, unparsed }: PromptRate, most: number): number {
-  const [a, whole] = [unparsed + prior, n + 2 * prior];
+/** Of a prompt's chance of an unreadable answer: Beta(unread, all − unread). */
+interface Posterior {
+  readonly unread: number;
+  readonly all: number;
+}
+
+function expectedDraws({ unread, all }: Posterior, most: number): number {
   let [sum, power] = [0, 1];
   for (let j = 0; j < most; j++) {
     sum += power;
-    power *= (a + j) / (whole + j);
+    power *= (unread + j) / (all + j);
   }
   return sum;
 }
 
-/** Until the last of its answers is read, at the posterior's mean. */
-function expectedRounds({ n, unparsed }: PromptRate, most: number): number {
-  const p = (unparsed + prior) / (n + 2 * prior);
+/** Until the last answer is read, at the posterior's mean. */
+function expectedRounds({ unread, all }: Posterior, { most, answers }: { most: number; answers: number }): number {
+  const p = unread / all;
   let sum = 0;
-  for (let j = 0; j < most; j++) sum += 1 - (1 - p ** j) ** unparsed;
+  for (let j = 0; j < most; j++) sum += 1 - (1 - p ** j) ** answers;
   return sum;
 }
 

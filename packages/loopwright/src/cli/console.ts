@@ -1,6 +1,7 @@
 /** What a command writes to: text for people, or one JSON value a line for programs. */
 import { asLoopwrightError, type LoopwrightError } from '@loopwright/protocol';
 import picocolors from 'picocolors';
+import { hanging, type Width } from './hanging.js';
 
 export type OutputStream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
 
@@ -45,7 +46,12 @@ export class Console {
   /** Names and values below each other, values in one column. */
   table(rows: readonly (readonly [string, string])[], indent = '  '): void {
     const width = Math.max(0, ...rows.map(([name]) => name.length));
-    for (const [name, value] of rows) this.line(`${indent}${this.paint.dim(name.padEnd(width))}  ${value}`);
+    for (const [name, value] of rows) this.hanging(`${indent}${this.paint.dim(name.padEnd(width))}  `, value);
+  }
+
+  /** A line for people that, on a terminal, goes on below its beginning where it is long. */
+  hanging(lead: string, text: string): void {
+    this.line(hanging(lead, text, this.stdout));
   }
 
   /** For programs. */
@@ -64,7 +70,10 @@ export class Console {
     if (this.#json) this.event({ type: 'error', error: error.toJSON() });
     else
       this.note(
-        describeError(error, picocolors.createColors(this.stderr.isTTY === true && picocolors.isColorSupported)),
+        describeError(error, {
+          paint: picocolors.createColors(this.stderr.isTTY === true && picocolors.isColorSupported),
+          width: this.stderr,
+        }),
       );
     if (this.#debug) this.note(stackOf(error));
   }
@@ -73,13 +82,16 @@ export class Console {
 type Paint = ReturnType<typeof picocolors.createColors>;
 
 /** The error in a few lines: code, then field, expected, got and remedy or, where it has none of these, its message. */
-export function describeError(error: LoopwrightError, paint: Paint = picocolors.createColors(false)): string {
+export function describeError(
+  error: LoopwrightError,
+  { paint = picocolors.createColors(false), width = {} }: { readonly paint?: Paint; readonly width?: Width } = {},
+): string {
   const { field, expected, got, remedy } = error.details;
   const isWhole = field !== undefined && expected !== undefined && got !== undefined;
   const facts = Object.entries({ expected, got, remedy }).flatMap(([name, value]) =>
-    value === undefined ? [] : [`  ${paint.dim(name.padEnd(8))}  ${value}`],
+    value === undefined ? [] : [hanging(`  ${paint.dim(name.padEnd(8))}  `, value, width)],
   );
-  const head = `${paint.red('error')} ${paint.bold(error.code)}: ${isWhole ? field : error.message}`;
+  const head = hanging(`${paint.red('error')} ${paint.bold(error.code)}: `, isWhole ? field : error.message, width);
   return [
     head,
     ...(isWhole ? facts : facts.slice(-1).filter(() => remedy !== undefined && !error.message.includes(remedy))),

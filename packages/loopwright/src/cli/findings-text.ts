@@ -7,7 +7,7 @@ export function showFindings(findings: readonly Finding[], console: Console): vo
   const colours = { stop: paint.red, warn: paint.yellow, note: paint.cyan };
   for (const { level, name, seen, remedy } of findings) {
     console.line(`${colours[level](level.padEnd(4))}  ${paint.bold(name)}`);
-    console.line(`      ${seen}`);
-    console.line(`      ${paint.dim('→')} ${remedy}`);
+    console.hanging('      ', seen);
+    console.hanging(`      ${paint.dim('→')} `, remedy);
   }
 }

@@ -6,8 +6,10 @@ import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { hanging } from '../hanging.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
+import { counted } from '../text.js';
 import { formatForecastText } from './format-gap-text.js';
 import { predictedModel, pricesOf } from './predict.js';
 import { showPreflight } from './preflight-text.js';
@@ -84,7 +86,7 @@ export async function preflightCommand(
     onRate: async (rate) => {
       await files.record(rate);
       measured += 1;
-      status.show({ event: { type: 'progress', measured }, text: `${measured} prompts measured` });
+      status.show({ event: { type: 'progress', measured }, text: `${counted(measured, 'prompt')} measured` });
     },
     onStep: (step) => files.recordStep(step),
     ...(formatGap
@@ -95,12 +97,16 @@ export async function preflightCommand(
             onForecast: (forecast) => {
               status.clear();
               console.event({ type: 'format-gap-forecast', ...forecast });
-              if (!console.json && forecast.answers > 0) console.note(formatForecastText(forecast));
+              if (!console.json && forecast.answers > 0)
+                console.note(hanging('', formatForecastText(forecast), console.stderr));
             },
             onForm: async (form) => {
               await files.recordForm(form);
               forms += 1;
-              status.show({ event: { type: 'progress', forms }, text: `${forms} prompts drawn until readable` });
+              status.show({
+                event: { type: 'progress', forms },
+                text: `${counted(forms, 'prompt')} drawn until readable`,
+              });
             },
           },
         }

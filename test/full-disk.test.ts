@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { type DatumFor, ServiceClient, type TrainingClient } from 'loopwright';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -115,5 +116,14 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     const { code, events } = await runCommand(args, { home, under: ['prlimit', '--fsize=0'] });
     expect(code).toBe(1);
     expect(events).toMatchObject([{ type: 'error', error: { code: 'disk_full', details: { field: 'dataDir' } } }]);
+  });
+
+  test('keeps a lock from being taken, without leaving one that is nobody’s', async () => {
+    const out = join(folder.path, 'preflight');
+    const task = fileURLToPath(new URL('../recipes/arithmetic/task.ts', import.meta.url));
+    const args = ['preflight', task, '--out', out, '--json'];
+    const { events } = await runCommand(args, { home, under: ['prlimit', '--fsize=0'] });
+    expect(events.at(-1)).toMatchObject({ type: 'error', error: { code: 'disk_full' } });
+    expect(await readdir(out)).toEqual([]);
   });
 });

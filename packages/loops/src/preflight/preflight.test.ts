@@ -73,14 +73,20 @@ describe('preflight', () => {
     expect(sampled.high).toBe(2 * sampled.expected);
   });
 
-  const throwing: Task = {
+  const throwing = (share: number): Task => ({
     ...clean,
-    environment: { ...clean.environment, grade: () => Promise.reject(new Error('broken')) } as Task['environment'], // true: with grade
-  };
+    environment: {
+      ...clean.environment,
+      grade: (answer: Parameters<typeof grade>[0]) => {
+        if (train.indexOf(answer.problem) % 10 < 10 * share) throw new Error('broken');
+        return grade(answer);
+      },
+    } as Task['environment'], // true: with grade
+  });
   const faults: readonly (readonly [string, Task, Sampler?, Partial<PreflightOptions>?])[] = [
     ['stop preflight/few-prompts', { ...clean, train: train.slice(0, 99) }],
     ['warn preflight/few-prompts', { ...clean, train: train.slice(0, 499) }],
-    ['stop preflight/grader-fails', throwing],
+    ['stop preflight/grader-fails', throwing(0.2)],
     ['stop preflight/never-right', clean, sampling({ right: 0 })],
     ['stop preflight/solved', clean, sampling({ right: 8 })],
     ['warn preflight/format-gap', clean, sampling({ right: 4, unread: 3 })],
@@ -141,6 +147,29 @@ describe('preflight', () => {
     const second = sampling();
     expect(await preflight(clean, { ...options, sampler: second, measured: half })).toEqual(whole);
     expect(second.asked).toBe(15);
+  });
+
+  it('ends early where the grader fails on all, with the first failure as cause', async () => {
+    const sampler = sampling();
+    const run = preflight(throwing(1), { sampler, tokenizer, prompts: 40, concurrency: 1 });
+    const expected = {
+      code: 'grader_failed',
+      details: { got: 'failures for all of the first 10 prompts' },
+      cause: new Error('broken'),
+    };
+    await expect(run).rejects.toMatchObject(expected);
+    expect(sampler.asked).toBe(10);
+  });
+
+  it('measures prompts again of which nothing could be graded', async () => {
+    const kept = new Map<string, PromptRate>();
+    const onRate = (rate: PromptRate) => void kept.set(rate.id, rate);
+    await preflight(throwing(0.2), { sampler: sampling(), tokenizer, prompts: 40, onRate });
+    const failed = [...kept.values()].filter(({ n }) => n === 0).length;
+    const second = sampling();
+    const { report } = await preflight(clean, { sampler: second, tokenizer, prompts: 40, measured: kept });
+    expect(second.asked).toBe(failed);
+    expect(report.passRate.n).toBe(320);
   });
 
   it('ends with the signal', async () => {

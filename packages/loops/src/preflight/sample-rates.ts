@@ -1,4 +1,5 @@
 /** Pass rates of prompts: k completions of each, judged by the real grader. */
+import { complaint } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { type Environment, isFailure, type Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
@@ -30,14 +31,44 @@ export interface SampleRatesOptions<P extends Problem> {
   readonly signal: AbortSignal | undefined;
 }
 
-/** In the order of the problems. The seed of a prompt is that of its id, so that an attempt that goes on comes to the same. */
+/** Prompts after which a grader that has judged no completion is taken for broken: sampling the rest would take its time for nothing. */
+const triesOfGrader = 10;
+
+/**
+ * In the order of the problems. The seed of a prompt is that of its id, so that an attempt that goes on comes to the same. Prompts of which an earlier attempt
+ * could grade nothing are measured again.
+ *
+ * @throws `grader_failed`, with the first failure as cause, when no completion of the first prompts could be graded
+ */
 export function sampleRates<P extends Problem>(options: SampleRatesOptions<P>): Promise<PromptRate[]> {
   const { problems, measured, onRate } = options;
+  let isGraded = [...measured.values()].some(({ n }) => n > 0);
+  let failed = 0;
+  let first: { readonly error: unknown } | undefined;
+  const onGraderError = (error: unknown): void => {
+    first ??= { error };
+  };
   return overProblems(problems, options, async (problem, signal) => {
     const earlier = measured.get(problem.id);
-    const rate = earlier ?? (await rateOf(problem, { ...options, signal }));
-    if (earlier === undefined) await onRate?.(rate);
+    if (earlier !== undefined && earlier.n > 0) return earlier;
+    const rate = await rateOf(problem, { ...options, signal, onGraderError });
+    isGraded ||= rate.n > 0;
+    if (rate.graderErrors > 0) failed += 1;
+    if (!isGraded && failed >= triesOfGrader) throw brokenGrader(failed, first?.error);
+    await onRate?.(rate);
     return rate;
+  });
+}
+
+function brokenGrader(failed: number, cause: unknown): Error {
+  return complaint({
+    code: 'grader_failed',
+    field: 'grader',
+    expected: 'judgements of completions',
+    got: `failures for all of the first ${failed} prompts`,
+    remedy:
+      'mend the grader: LOOPWRIGHT_DEBUG=1 shows the first failure, loopwright grader test tries it without a model',
+    cause,
   });
 }
 
@@ -59,7 +90,11 @@ export function overProblems<P extends Problem, R>(
 }
 
 /** What one prompt's completions come to. */
-export type RateOptions<P extends Problem> = Omit<SampleRatesOptions<P>, 'problems' | 'measured' | 'onRate'>;
+export interface RateOptions<P extends Problem>
+  extends Omit<SampleRatesOptions<P>, 'problems' | 'measured' | 'onRate'> {
+  /** Told why a completion could not be graded. */
+  readonly onGraderError?: (error: unknown) => void;
+}
 
 /** Samples and judges completions of one prompt; the seed is mixed with its id. */
 export function rateOf<P extends Problem>(problem: P, options: RateOptions<P>): Promise<PromptRate> {
@@ -80,6 +115,7 @@ function answersRate<P extends Problem>(problem: P, options: Own<P, Environment<
     const sampled = await sampleGroups({ ...shared, sampler, problems: [problem], ...sampling });
     const [group] = await gradeGroups({ ...shared, groups: sampled });
     const { rollouts = [], prompt = [] } = group ?? {};
+    for (const { grade } of rollouts) if (isFailure(grade)) options.onGraderError?.(grade.error);
     const completionTokens = rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0);
     const written = rollouts.filter(({ sequence }) => sequence.tokens.length > 0).length;
     return rate(problem, correctReward, {
@@ -98,10 +134,14 @@ async function episodesRate<P extends Problem>(
   problem: P,
   options: Own<P, EpisodeEnvironment<P>>,
 ): Promise<PromptRate> {
-  const { samples: groupSize, correctReward, signal, ...rest } = options;
+  const { samples: groupSize, correctReward, signal, onGraderError, ...rest } = options;
   const run = { ...rest, problems: [problem], groupSize, maxFailureShare: 1 };
   const [group] = await runEpisodes({ ...run, ...(signal === undefined ? {} : { signal }) });
   const rollouts = group?.rollouts ?? [];
+  for (const { grade, error } of rollouts) {
+    const failure = grade !== undefined && isFailure(grade) ? grade.error : error;
+    if (failure !== undefined) onGraderError?.(failure);
+  }
   const turns = rollouts.flatMap((rollout) => rollout.turns);
   const segments = rollouts.flatMap(({ sequences }) => sequences);
   const prefills = segments.flatMap((sequence) => {

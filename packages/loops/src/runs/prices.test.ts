@@ -37,7 +37,7 @@ it('refuses a table with something missing, below zero or unknown, by its place'
   });
   expect(await refusal(table({ a: { ...cheap, train: 1 } }))).toMatchObject({ details: { field: 'prices.models.a' } });
   expect(await readPrices(join(folder.path, 'none')).catch((error: unknown) => error)).toMatchObject({
-    details: { got: 'a file that cannot be read' },
+    details: { got: `no file at ${join(folder.path, 'none')}` },
   });
   await writeFile(path, table({ a: cheap }));
   expect(await readPrices(path)).toEqual({ currency: 'EUR', models: { a: cheap } });

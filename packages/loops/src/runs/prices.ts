@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { complaint, splitPinned, type TokenUsage } from '@loopwright/protocol';
 import * as z from 'zod';
+import { systemCode } from './write-error.js';
 
 const price = z.number().min(0);
 const priceTable = z.strictObject({
@@ -21,11 +22,8 @@ export async function readPrices(path: string): Promise<PriceTable> {
   try {
     json = JSON.parse(await readFile(path, 'utf8'));
   } catch (cause) {
-    throw refuse(
-      'prices',
-      cause instanceof SyntaxError ? 'a file that is no JSON' : 'a file that cannot be read',
-      cause,
-    );
+    const unreadable = systemCode(cause) === 'ENOENT' ? `no file at ${path}` : `a file that cannot be read: ${path}`;
+    throw refuse('prices', cause instanceof SyntaxError ? 'a file that is no JSON' : unreadable, cause);
   }
   return checkPrices(json);
 }

@@ -1,6 +1,6 @@
 /** One writer of a run folder: a file that says which process it is. */
 import { randomUUID } from 'node:crypto';
-import { readFile, rename, unlink, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { complaint } from '@loopwright/protocol';
@@ -36,7 +36,7 @@ export async function lockRun(
   };
   for (;;) {
     try {
-      await writeFile(path, JSON.stringify(own), { flag: 'wx' });
+      await writeNew(path, JSON.stringify(own));
       return { [Symbol.asyncDispose]: () => release(path, own) };
     } catch (error) {
       if (systemCode(error) !== 'EEXIST') throw asWriteError(error, path);
@@ -45,6 +45,19 @@ export async function lockRun(
     if (holder === 'nobody') continue;
     if (holder === 'unreadable' || (await isAlive(holder))) throw inUse(folder, { holder, what });
     await takeAway(path, holder);
+  }
+}
+
+/** @throws what the system says; then there is no file of ours: one that a full disk left empty would be nobody's and refuse all */
+async function writeNew(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx');
+  try {
+    await file.writeFile(text);
+  } catch (error) {
+    await unlink(path).catch(() => undefined);
+    throw error;
+  } finally {
+    await file.close();
   }
 }
 

@@ -74,7 +74,13 @@ function checkSource<P extends Problem>(field: string, source: ProblemSource<P> 
 
 /** @throws `invalid_argument` where there are none, one has no id, question or answer, or two have the same id */
 export function checkProblems(field: string, problems: readonly unknown[]): void {
-  if (problems.length === 0) throw complaint({ field, expected: 'at least one problem', got: 'none' });
+  if (problems.length === 0)
+    throw complaint({
+      field,
+      expected: 'at least one problem',
+      got: 'none',
+      remedy: 'look at how they are read and filtered, or leave the field out',
+    });
   const places = new Map<string, number>();
   for (const [i, problem] of problems.entries()) {
     checkProblem(`${field}[${i}]`, problem);

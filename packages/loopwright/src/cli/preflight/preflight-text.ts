@@ -24,7 +24,12 @@ export function showPreflight(report: PreflightReport, console: Console): void {
   console.table([
     ['right', `${percentText(passRate.share)} (n = ${passRate.n}, ${interval})`],
     ['10–90 %', `${prompts.useful} of ${prompts.measured} prompts`],
-    ['dead groups', `${percentText(deadGroups.expectedShare)} expected, of ${deadGroups.groupSize}`],
+    [
+      'dead groups',
+      Number.isFinite(deadGroups.expectedShare)
+        ? `${percentText(deadGroups.expectedShare)} expected, of ${deadGroups.groupSize}`
+        : 'not known: nothing could be graded',
+    ],
     [
       'unreadable',
       `${percentText(formatGap.unparsedShare)}; ${percentText(formatGap.ofParsed)} of the others are right`,

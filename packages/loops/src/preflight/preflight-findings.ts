@@ -61,7 +61,7 @@ export function preflightFindings<P extends Problem>(measured: Measured<P>): Fin
     add(
       memory.expected > memory.limit ? 'stop' : 'warn',
       'memory',
-      `${gigabytes(memory.expected)} of memory are expected, at most ${gigabytes(memory.high)}; the engine may use ${gigabytes(memory.limit)}`,
+      `up to ${gigabytes(memory.expected)} of memory with answers of twice the mean length, up to ${gigabytes(memory.high)} with the longest; the engine may use ${gigabytes(memory.limit)}`,
       'lower groupsPerStep, groupSize or maxTokens, take a smaller model, or raise the limit (serve --max-memory)',
     );
   const stepMs = step === undefined ? 0 : step.collectMs + step.passMs + step.updateMs;

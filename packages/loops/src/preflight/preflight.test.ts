@@ -149,6 +149,33 @@ describe('preflight', () => {
     expect(second.asked).toBe(15);
   });
 
+  it('makes each prompt once, whatever looks at it', async () => {
+    const made = new Map<string, number>();
+    const prompt = (problem: Problem) => {
+      made.set(problem.id, (made.get(problem.id) ?? 0) + 1);
+      return tokenizer.encode(problem.question);
+    };
+    const environment = { ...clean.environment, prompt } as Task['environment']; // true: with grade
+    await preflight(
+      { ...clean, environment },
+      { sampler: sampling({ right: 4, unread: 3 }), tokenizer, prompts: 40, contextLength: 200, formatGap: {} },
+    );
+    expect([...made.values()]).toEqual(train.map(() => 1));
+  });
+
+  it('does not ask for answers to prompts that the model has no room for', async () => {
+    const long = { ...train[0]!, id: 'long', question: `${'1+'.repeat(100)}1=` };
+    const sampler = sampling();
+    const options = { sampler, tokenizer, prompts: 'all', contextLength: 200 } as const;
+    const { report } = await preflight({ ...clean, train: [...train, long] }, options);
+    expect(report.prompts).toMatchObject({ train: 601, measured: 600 });
+    expect(report.findings.map(({ name }) => name)).toEqual(['preflight/prompt-too-long']);
+    await expect(preflight({ ...clean, train: [long] }, options)).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      details: { field: 'task.train' },
+    });
+  });
+
   it('ends early where the grader fails on all, with the first failure as cause', async () => {
     const sampler = sampling();
     const run = preflight(throwing(1), { sampler, tokenizer, prompts: 40, concurrency: 1 });

@@ -1,4 +1,5 @@
 /** Preflight: what a base model makes of a task, before anything is trained. */
+import { complaint } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { type Problem, promptOf } from '../environments/environment.js';
 import { byLevel } from '../findings.js';
@@ -12,6 +13,7 @@ import type { Sampler, Trainer } from '../training/clients.js';
 import { wholeNumber } from '../training/options.js';
 import { expectedDeadShare, passRateHistogram } from './dead-groups.js';
 import { forecastRun, type MemoryModel, type PriceModel } from './forecast.js';
+import { withKeptPrompts } from './kept-prompts.js';
 import { type FormatGapOptions, measureForm, mostDrawsOf } from './measure-form.js';
 import { measureSteps } from './measure-steps.js';
 import { preflightFindings } from './preflight-findings.js';
@@ -65,14 +67,17 @@ export const usefulRates = { low: 0.1, high: 0.9 } as const;
  *
  * Of a task of several turns a completion is an episode.
  *
- * @throws `invalid_argument` for a wrong task or option; `cancelled`; what the client throws
+ * Prompts that the model has no room for are not sampled; that is a finding.
+ *
+ * @throws `invalid_argument` for a wrong task or option; `context_length_exceeded` where no prompt fits; `grader_failed` where it judges nothing;
+ *   `cancelled`; what the client throws
  * @example
  * const { report } = await preflight(task, { sampler, tokenizer });
  */
 export async function preflight<P extends Problem>(task: Task<P>, options: PreflightOptions): Promise<Preflight<P>> {
   const { sampler, tokenizer, samples = 8, prompts = 100, concurrency = 16, seed = 0, signal, contextLength } = options;
   const { memory, prices, formatGap } = options;
-  const { name, environment, settings } = defineTask(task);
+  const { name, environment: given, settings } = defineTask(task);
   wholeNumber('samples', samples, 1);
   wholeNumber('concurrency', concurrency, 1);
   if (prompts !== 'all') wholeNumber('prompts', prompts, 1);
@@ -83,13 +88,18 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
   const random = createRandom(seed);
   const drawn = () => {
     const count = prompts === 'all' ? 1000 : prompts;
-    const all = Array.from({ length: count }, () => environment.draw(random));
+    const all = Array.from({ length: count }, () => given.draw(random));
     return [...new Map(all.map((problem) => [problem.id, problem])).values()];
   };
   const train = task.train === undefined ? drawn() : await readProblems(task.train, { field: 'task.train', ...read });
   const heldOut =
     task.heldOut === undefined ? undefined : await readProblems(task.heldOut, { field: 'task.heldOut', ...read });
-  const problems = prompts === 'all' ? train : random.shuffle([...train]).slice(0, prompts);
+  const chosen = prompts === 'all' ? train : random.shuffle([...train]).slice(0, prompts);
+  const environment = isAnswerEnvironment(given) ? withKeptPrompts(given, chosen) : given;
+  const lengthOf = (problem: P): number =>
+    isAnswerEnvironment(environment) ? promptOf(environment, problem, tokenizer).length : 0;
+  const problems = contextLength === undefined ? chosen : chosen.filter((each) => lengthOf(each) < contextLength);
+  if (problems.length === 0) throw nothingFits(chosen.length, contextLength);
   const { measured = new Map<string, PromptRate>(), onRate } = options;
   const sampling = { samples, maxTokens, maxTurns, temperature, correctReward, concurrency, seed };
   const asked = { sampler, tokenizer, environment, problems, signal };
@@ -105,11 +115,9 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
     groupSize,
   );
   const tooLong =
-    contextLength === undefined || !isAnswerEnvironment(environment)
-      ? 0
-      : train.filter((problem) => promptOf(environment, problem, tokenizer).length + maxTokens > contextLength).length;
+    contextLength === undefined ? 0 : train.filter((problem) => lengthOf(problem) + maxTokens > contextLength).length;
   const isEpisodes = !isAnswerEnvironment(environment);
-  const step = await stepOf({ ...options, task, settings: resolved, rates, problems, seed });
+  const step = await stepOf({ ...options, task: { ...task, environment }, settings: resolved, rates, problems, seed });
   const form = formatGap && (await measureForm(rates, { ...sampling, ...asked, formatGap, step, prices }));
   const share = n === 0 ? 0 : correct / n;
   const { interval } = accuracyOf(correct, n);
@@ -137,6 +145,16 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
   ]);
   const outcome = findings.some(({ level }) => level === 'stop') ? ('no-go' as const) : ('go' as const);
   return { report: { task: name, outcome, ...facts, findings }, rates, useful };
+}
+
+function nothingFits(prompts: number, contextLength: number | undefined): Error {
+  return complaint({
+    code: 'context_length_exceeded',
+    field: 'task.train',
+    expected: `prompts of fewer tokens than ${contextLength}, the context of the model`,
+    got: `none among ${prompts}`,
+    remedy: 'shorten the prompts, or take a model with a longer context',
+  });
 }
 
 interface StepOptions<P extends Problem> extends Omit<PreflightOptions, 'prompts'> {

@@ -124,7 +124,10 @@ export interface RunForecast {
   readonly tokens: { readonly prefill: Forecast; readonly sampled: Forecast; readonly trained: Forecast };
   /** Of its steps, evaluations and the start left out; absent where nothing was measured. */
   readonly seconds?: Forecast;
-  /** Bytes of the engine at their peak, and its limit; absent where they aren't known, as with a server by URL. */
+  /**
+   * Bytes of the engine at their peak, and its limit; absent where they aren't known, as with a server by URL. Each is an upper bound: with answers of the
+   * mean length (`low`), of twice that (`expected`), of `maxTokens` (`high`). What a run holds lies below them.
+   */
   readonly memory?: Forecast & { readonly limit: number };
   /** Absent without prices. */
   readonly cost?: Forecast & { readonly currency: string };

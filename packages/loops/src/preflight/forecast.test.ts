@@ -45,12 +45,15 @@ it('steps that differed among each other widen the range', () => {
   expect(uneven?.high).toBeCloseTo(2 * (even?.high ?? 0), 9);
 });
 
-it('memory is asked for by the answers of a step and the longest prompt', () => {
+it('memory is asked for by the answers of a step and the longest prompt, from below by what measured steps held', () => {
   const longer = { ...rate, id: 'two', promptTokens: 50 };
   const bytes = ({ rows, promptTokens, newTokens }: { rows: number; promptTokens: number; newTokens: number }) =>
     rows * (promptTokens + newTokens);
   const { memory } = forecastRun({ ...options, rates: [rate, longer], memory: { limit: 1e9, bytes } });
   expect(memory).toEqual({ expected: 32 * 80, low: 32 * 70, high: 32 * 80, limit: 1e9 });
+  const held = { ...step, heldBytes: 1000 };
+  const measured = forecastRun({ ...options, rates: [rate, longer], step: held, memory: { limit: 1e9, bytes } }).memory;
+  expect(measured).toEqual({ expected: 32 * 80, low: 1000, high: 32 * 80, limit: 1e9, held: 1000 });
 });
 
 it('cost goes by the same tokens; without a price of the model there is none', () => {

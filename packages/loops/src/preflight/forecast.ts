@@ -31,6 +31,8 @@ export interface MemoryModel {
   /** Bytes that it may hold. */
   readonly limit: number;
   bytes(size: RunSize): number;
+  /** Bytes that it has held at most so far; undefined where nobody counts. Asked once steps were measured. */
+  readonly held?: () => Promise<number | undefined>;
 }
 
 export interface PriceModel {
@@ -120,15 +122,17 @@ function secondsOf(step: MeasuredSteps, { inEach, sampled, trained, groupsPerSte
   return { expected: forecast.expected, low: forecast.low * low * pace.low, high: forecast.high * high * pace.high };
 }
 
-/** By the longest prompt, with answers as long as the mean, twice that, and `maxTokens`. */
-function memoryOf({ limit, bytes }: MemoryModel, options: ForecastOptions): Forecast & { limit: number } {
-  const { rates, settings } = options;
+/** Bounds by the longest prompt, with answers as long as twice the mean and `maxTokens`; from below what measured steps held, else the bound at the mean. */
+function memoryOf({ limit, bytes }: MemoryModel, options: ForecastOptions): NonNullable<RunForecast['memory']> {
+  const { rates, settings, step } = options;
   const promptTokens = Math.max(1, ...rates.map((rate) => rate.promptTokens));
   const rows = settings.groupsPerStep * settings.groupSize;
   const length = Math.max(1, Math.ceil(tokensPerStep(options).completion || 1));
   const longest = settings.maxTokens * (options.isEpisodes ? settings.maxTurns : 1);
   const at = (newTokens: number): number => bytes({ rows, promptTokens, newTokens: Math.min(longest, newTokens) });
-  return { expected: at(2 * length), low: at(length), high: at(longest), limit };
+  const held = step?.heldBytes;
+  const low = Math.min(at(length), held ?? Number.POSITIVE_INFINITY);
+  return { expected: at(2 * length), low, high: at(longest), limit, ...(held === undefined ? {} : { held }) };
 }
 
 /** Without a price there is none. */

@@ -166,7 +166,7 @@ const stepCounts = [
 ];
 
 function isSteps(step: unknown): step is MeasuredSteps {
-  return hasCounts(step, stepCounts);
+  return hasCounts(step, stepCounts) && (step.heldBytes === undefined || Number.isFinite(step.heldBytes));
 }
 
 function hasCounts(value: unknown, names: readonly string[]): value is Readonly<Record<string, unknown>> {

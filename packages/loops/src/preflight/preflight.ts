@@ -186,8 +186,10 @@ async function stepOf<P extends Problem>({
   if (training === undefined) return undefined;
   // Fewer problems than a step has come again in it, as in a run.
   const chosen = Array.from({ length: groups }, (_, i) => problems[i % problems.length]!);
-  const step = await measureSteps({ ...options, training, problems: chosen, signal, now });
-  if (step.n === 0) return undefined;
+  const measured = await measureSteps({ ...options, training, problems: chosen, signal, now });
+  if (measured.n === 0) return undefined;
+  const heldBytes = await options.memory?.held?.();
+  const step = heldBytes === undefined ? measured : { ...measured, heldBytes };
   await onStep?.(step);
   return step;
 }

@@ -116,6 +116,8 @@ export interface MeasuredSteps {
   /** Of a whole step, the quickest and the slowest. */
   readonly minMs: number;
   readonly maxMs: number;
+  /** Bytes of the engine at their peak until then; absent where nobody counts. */
+  readonly heldBytes?: number;
 }
 
 /** What a run is taken to need. */
@@ -125,10 +127,10 @@ export interface RunForecast {
   /** Of its steps, evaluations and the start left out; absent where nothing was measured. */
   readonly seconds?: Forecast;
   /**
-   * Bytes of the engine at their peak, and its limit; absent where they aren't known, as with a server by URL. Each is an upper bound: with answers of the
-   * mean length (`low`), of twice that (`expected`), of `maxTokens` (`high`). What a run holds lies below them.
+   * Bytes of the engine at their peak, and its limit; absent where they aren't known, as with a server by URL. `expected` and `high` are upper bounds, with answers
+   * of twice the mean length and of `maxTokens`; `low` is what the engine `held` in the measured steps or, where that isn't known, the bound at the mean length.
    */
-  readonly memory?: Forecast & { readonly limit: number };
+  readonly memory?: Forecast & { readonly limit: number; readonly held?: number };
   /** Absent without prices. */
   readonly cost?: Forecast & { readonly currency: string };
 }

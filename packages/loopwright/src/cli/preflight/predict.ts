@@ -4,6 +4,7 @@ import { costOf, type PriceTable } from '@loopwright/loops/node';
 import { defaultTargetModules, LoopwrightError } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { modelPath } from '../model-path.js';
+import { heldByEngine } from './engine-memory.js';
 
 export interface PredictOptions {
   readonly rank: number;
@@ -33,7 +34,7 @@ export async function predictedModel(
   const { predictModel } = await import('@loopwright/engine/local');
   const training = { type: 'lora', rank, alpha: rank, targetModules: defaultTargetModules } as const;
   const { contextLength, maxMemoryBytes, runBytes } = await predictModel(path, { training });
-  return { contextLength, memory: { limit: maxMemoryBytes, bytes: runBytes } };
+  return { contextLength, memory: { limit: maxMemoryBytes, bytes: runBytes, held: heldByEngine } };
 }
 
 /** Prices of a model as preflight asks for them. */

@@ -55,7 +55,7 @@ function forecastRows({ tokens, seconds, memory, cost }: RunForecast): (readonly
       'memory',
       memory === undefined
         ? 'that of the server'
-        : `at most ${bytesText(memory.expected)}, with the longest answers ${bytesText(memory.high)}; the engine may use ${bytesText(memory.limit)}`,
+        : `${memory.held === undefined ? '' : `${bytesText(memory.low)} held so far, `}at most ${bytesText(memory.expected)}, with the longest answers ${bytesText(memory.high)}; the engine may use ${bytesText(memory.limit)}`,
     ],
     [
       'cost',

@@ -43,6 +43,9 @@ export interface Accepted {
   readonly repeated: boolean;
 }
 
+/** Is given the record of an operation before it is accepted. */
+export type OnDraft = (record: OperationRecord) => void;
+
 /** How an operation ended. */
 export type Ending =
   | { readonly status: 'Completed'; readonly done: AnyResult }
@@ -132,12 +135,38 @@ export class OperationLog extends OperationReader {
    * Stores an operation, or finds the one that was stored under the same sequence number or client token. It may begin at once, since whatever
    * ends it waits for the disk; nobody may be told that it was accepted before {@link durable} has resolved.
    *
+   * @param onDraft is given the record before anything is stored. Work on it may begin, and may even end: its ending is written behind the
+   * acceptance, and nothing is written of one that was not accepted in the end.
    * @throws `sequence_conflict` when that one had another payload (or another token), or a refused submission spent the number;
    * `session_not_active`; `session_has_trainer`; `disk_full`
    */
-  async accept({ session, operation, resolved, readsVersion, ...submission }: Acceptance): Promise<Accepted> {
+  async accept(
+    { session, operation, resolved, readsVersion, ...submission }: Acceptance,
+    onDraft: OnDraft = () => {},
+  ): Promise<Accepted> {
     const payload = await this.#payloads.stage(session.workspaceId, encodeOperation(operation));
     const { sequenceNumber, clientToken, trainer, requestHash = payload.hash } = submission;
+    const row = {
+      workspace_id: session.workspaceId,
+      id: randomUUID(),
+      session_id: session.id,
+      kind: isTrainingType(operation.type) ? ('training' as const) : ('sampling' as const),
+      type: operation.type,
+      sequence_number: sequenceNumber ?? null,
+      client_token: clientToken ?? null,
+      payload_hash: requestHash,
+      payload_blob: payload.hash,
+      result_blob: null,
+      resolved: JSON.stringify({ ...resolved, plan: session.plan } satisfies ResolvedInputs),
+      reads_version: readsVersion,
+      status: 'Pending' satisfies OperationStatus,
+      error: null,
+      created_at_ms: this.#clock.now(),
+      started_at_ms: null,
+      ended_at_ms: null,
+      engine_ms: null,
+    };
+    onDraft(operationFromRow(row));
     return this.#commits.commit(async (trx) => {
       const now = this.#clock.now();
       const change = { id: session.id, now, sequenceNumber: sequenceNumber ?? 0, trainer: trainer ?? null };
@@ -151,29 +180,14 @@ export class OperationLog extends OperationReader {
       }
       if (!activeStatuses.includes(status)) throw notActive(session.name, status);
       if (trainer !== undefined && known !== trainer) throw hasTrainer(session.name);
-      const row = {
-        workspace_id: session.workspaceId,
-        id: randomUUID(),
-        session_id: session.id,
-        kind: isTrainingType(operation.type) ? ('training' as const) : ('sampling' as const),
-        type: operation.type,
-        sequence_number: sequenceNumber ?? null,
-        client_token: clientToken ?? null,
-        payload_hash: requestHash,
-        payload_blob: payload.hash,
-        result_blob: null,
+      const accepted = {
+        ...row,
         resolved: JSON.stringify({ ...resolved, plan } satisfies ResolvedInputs),
-        reads_version: readsVersion,
-        status: 'Pending' satisfies OperationStatus,
-        error: null,
         created_at_ms: now,
-        started_at_ms: null,
-        ended_at_ms: null,
-        engine_ms: null,
       };
       await payload.write(trx);
-      await add(trx, row);
-      return { record: operationFromRow(row), repeated: false };
+      await add(trx, accepted);
+      return { record: operationFromRow(accepted), repeated: false };
     });
   }
 

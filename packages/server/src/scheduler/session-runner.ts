@@ -43,6 +43,8 @@ export class SessionRunner {
   readonly #training = new Map<number, TrainingRecord>();
   readonly #spent = new Set<number>();
   readonly #sampling: SamplingRecord[] = [];
+  /** Of these nothing may be written. */
+  readonly #retracted = new WeakSet<OperationRecord>();
   #next: number;
   #step: number;
   #gradientIncomplete: boolean;
@@ -92,6 +94,13 @@ export class SessionRunner {
       this.#addSampling(record);
       this.#fillSampling();
     }
+  }
+
+  /** Gives up a sampling operation that was handed over before its acceptance and is not accepted: nothing of it is written. */
+  retract(record: OperationRecord): void {
+    this.#retracted.add(record);
+    this.#running.get(record.id)?.abort.abort(cancelled('the operation was not accepted'));
+    this.#unqueue(record);
   }
 
   /** A refused submission used this number up. */
@@ -153,8 +162,7 @@ export class SessionRunner {
       return;
     }
     if (record.kind === 'sampling') {
-      const index = this.#sampling.findIndex(({ id }) => id === record.id);
-      if (index >= 0) this.#sampling.splice(index, 1);
+      this.#unqueue(record);
     } else if (this.#training.has(record.sequenceNumber)) {
       // Its turn still comes: a pass that was given up must be missed by the step behind it.
       const ended: TrainingRecord = { ...record, status: 'Failed', endedAtMs: this.#options.tools.clock.now() };
@@ -225,6 +233,11 @@ export class SessionRunner {
   #addSampling(record: SamplingRecord): void {
     const isKnown = this.#running.get(record.id) !== undefined || this.#sampling.some(({ id }) => id === record.id);
     if (!isKnown) this.#sampling.push(record);
+  }
+
+  #unqueue(record: OperationRecord): void {
+    const index = this.#sampling.findIndex(({ id }) => id === record.id);
+    if (index >= 0) this.#sampling.splice(index, 1);
   }
 
   #takeTurns(): void {
@@ -336,7 +349,7 @@ export class SessionRunner {
 
   async #sample(record: SamplingRecord, running: Running): Promise<void> {
     const outcome = await this.#attemptSampling(record, running);
-    if (outcome !== undefined) await this.#write(running, outcome);
+    if (outcome !== undefined && !this.#retracted.has(record)) await this.#write(running, outcome);
   }
 
   /** Undefined when the session was let go meanwhile. */
@@ -367,7 +380,7 @@ export class SessionRunner {
   #write({ record, startedAtMs, engineMs, told }: Running, outcome: Outcome): Promise<SessionEffects | undefined> {
     const { tools, logger } = this.#options;
     const { log, clock } = tools;
-    const isOver = () => this.#isOver();
+    const isOver = () => this.#isOver() || this.#retracted.has(record);
     const onLostResult = () => {
       if (record.kind === 'training') this.#residence.distrust();
     };

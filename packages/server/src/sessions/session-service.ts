@@ -16,11 +16,10 @@ import type { EngineHost, EngineNeed } from '../engines/engine-host.js';
 import type { ModelRegistry } from '../models/model-registry.js';
 import { requestHash, type Submission } from '../operations/earlier-submission.js';
 import { checkAgainstModel } from '../operations/model-limits.js';
-import type { Accepted } from '../operations/operation-log.js';
+import type { Accepted, OnDraft } from '../operations/operation-log.js';
 import type { OperationRecord } from '../operations/operation-record.js';
 import { type DrawSeed, resolveSampling, resolveTraining, type SamplingRequest } from '../operations/resolve.js';
 import type { ExecutionTools } from '../scheduler/execute.js';
-import type { TokenListener } from '../scheduler/running-operations.js';
 import { SessionRunner } from '../scheduler/session-runner.js';
 import type { TraceEntry } from '../scheduler/trace.js';
 import type { Database } from '../store/open-database.js';
@@ -222,42 +221,59 @@ export class SessionService {
     request: SamplingRequest,
     { onToken, clientToken }: { readonly onToken?: OnToken; readonly clientToken?: string } = {},
   ): Promise<OperationRecord> {
-    const accepted = await this.#acceptSampling(name, request, clientToken);
+    const { record, repeated } = await this.#acceptSampling(name, request, { clientToken });
     await this.#options.tools.log.durable();
     const listener = onToken === undefined ? undefined : { onToken, prefillTokens: promptLength(request) };
-    this.#begin(accepted, listener);
-    return accepted.record;
+    if (!repeated) this.#runners.get(record.sessionId)?.add(record, listener);
+    return record;
   }
 
   /**
-   * As {@link submitSampling}, and how the operation stands after it has ended or the time to wait is over. The work begins while the acceptance
-   * is still on its way to the disk; this returns after it.
+   * As {@link submitSampling}, and how the operation stands after it has ended or the time to wait is over. The work begins before the
+   * acceptance is written; this returns after it is on the disk.
    */
   async sample(
     name: string,
     request: SamplingRequest,
     { clientToken, waitMs, signal }: Hold & { readonly clientToken?: string },
   ): Promise<OperationView> {
-    const { log } = this.#options.tools;
-    const accepted = await this.#acceptSampling(name, request, clientToken);
-    this.#begin(accepted);
-    const ended = await log.whenEnded(accepted.record, waitMs, signal);
-    await log.durable(); // of an ending it is already
-    return this.#view(ended ?? (await log.get(accepted.record.sessionId, accepted.record.id)));
+    return this.viewOf(await this.#acceptAtWork(name, request, clientToken), { waitMs, ...(signal && { signal }) });
   }
 
-  async #acceptSampling(name: string, request: SamplingRequest, clientToken: string | undefined): Promise<Accepted> {
+  /** Accepts an operation that is at work already; one that was accepted before, or is refused in the end, is given up. */
+  async #acceptAtWork(
+    name: string,
+    request: SamplingRequest,
+    clientToken: string | undefined,
+  ): Promise<OperationRecord> {
+    let giveUp = () => {};
+    const onDraft = (draft: OperationRecord) => {
+      const runner = this.#runners.get(draft.sessionId);
+      runner?.add(draft);
+      giveUp = () => runner?.retract(draft);
+    };
+    try {
+      const { record, repeated } = await this.#acceptSampling(name, request, { clientToken, onDraft });
+      if (repeated) giveUp();
+      return record;
+    } catch (error) {
+      giveUp();
+      throw error;
+    }
+  }
+
+  async #acceptSampling(
+    name: string,
+    request: SamplingRequest,
+    { clientToken, onDraft }: { readonly clientToken: string | undefined; readonly onDraft?: OnDraft },
+  ): Promise<Accepted> {
     const { models, tools, drawSeed } = this.#options;
     const session = await this.session(name);
     this.#checkOpen(session);
     const resolved = await resolveSampling(session, request, { registry: tools.registry, drawSeed });
     checkAgainstModel(resolved.operation, await models.card(session.spec.baseModel));
     const submission = clientToken === undefined ? {} : { clientToken, requestHash: requestHash(request) };
-    return tools.log.accept({ session, ...resolved, ...submission });
-  }
-
-  #begin({ record, repeated }: Accepted, listener?: TokenListener): void {
-    if (!repeated) this.#runners.get(record.sessionId)?.add(record, listener);
+    return tools.log.accept({ session, ...resolved, ...submission }, onDraft);
   }
 
   /** An operation, after it has ended or `waitMs` have gone by. @throws `unknown_session`, `unknown_operation` */

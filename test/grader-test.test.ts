@@ -57,6 +57,45 @@ test('a grader that takes wrong answers for right fails, with the wrong ones sho
   });
 });
 
+test('a grader that never gives the thread back ends the command, which says where, and its old result is gone', async () => {
+  const folder = join(parent, 'stuck');
+  await mkdir(folder);
+  const task = (body: string) => `import { defineTask } from 'loopwright';
+const problem = { id: 'one', question: '1+1=', answer: '2' };
+const grade = ({ text }) => { ${body} return { status: 'ok', reward: text === '2' ? 1 : 0 }; };
+export const task = defineTask({ name: 'stuck', environment: { name: 'stuck', draw: () => problem, grade }, train: [problem] });
+`;
+  await writeFile(join(folder, 'task.mjs'), task(''));
+  expect(await runCommand(['grader', 'test', folder], { home })).toMatchObject({ code: 0, stderr: '' });
+  expect(await readdir(folder)).toContain('grader-gate.json');
+  await writeFile(join(folder, 'task.mjs'), task("while (text === '');"));
+  const { code, stderr } = await runCommand(['grader', 'test', folder, '--timeout', '1'], { home });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('held the thread for 1 s, at bad (empty), one');
+  expect(await readdir(folder)).toEqual(['task.mjs']);
+});
+
+test('failures are told with their reason, once, and what changed with each result', async () => {
+  const folder = join(parent, 'shaky');
+  await mkdir(folder);
+  const task = `import { defineTask } from 'loopwright';
+const problems = [2, 4].map((n) => ({ id: 'p' + n, question: n + '+1=', answer: String(n + 1) }));
+let calls = 0;
+const grade = ({ text, problem }) => {
+  if (text === '') throw new TypeError('no text');
+  return { status: 'ok', reward: text === problem.answer ? 1 + (calls++ % 4) : 0 };
+};
+export const task = defineTask({ name: 'shaky', environment: { name: 'shaky', draw: () => problems[0], grade }, train: problems });
+`;
+  await writeFile(join(folder, 'task.mjs'), task);
+  const { code, stdout } = await runCommand(['grader', 'test', folder, '--without', 'several-answers'], { home });
+  expect(code).toBe(1);
+  expect(stdout.match(/TypeError: no text/g)).toHaveLength(1);
+  expect(stdout).toContain('  bad (empty), p4: grader_error for “”\n');
+  expect(stdout).toMatch(/Not the same again\n {2}good \(answer\), p2: reward \d, then reward \d, then reward \d\n/);
+  expect(stdout).toContain('stop  grader/not-deterministic');
+});
+
 test('a run with that grader is refused, or keeps why it was let in', async () => {
   const { result } = await readGate(join(parent, 'loose', 'grader-gate.json'));
   await using service = await connect({ dataDir: join(parent, 'data') });

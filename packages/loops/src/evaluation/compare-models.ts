@@ -5,6 +5,7 @@ import { type Environment, isFailure, type Problem, promptOf } from '../environm
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import type { EpisodeRollout } from '../episodes/run-episode.js';
 import { mean } from '../statistics/advantages.js';
+import { isCorrect } from '../statistics/correct-reward.js';
 import { comparePairs, type PairedComparison } from '../statistics/paired.js';
 import { quantiles } from '../statistics/quantiles.js';
 import { resolveSettings } from '../tasks/settings.js';
@@ -102,7 +103,7 @@ export async function compareModels<P extends Problem>(options: CompareModelsOpt
   const isGraded = judged.flat().some((answer) => worth(answer) !== 0 && worth(answer) !== 1);
   const latency = timed === 0 ? undefined : await timesOf(problems.slice(0, timed), options);
   return {
-    right: compare((answer) => (worth(answer) >= correctReward ? 1 : 0)),
+    right: compare((answer) => (isCorrect(worth(answer), correctReward) ? 1 : 0)),
     ...(isGraded ? { reward: compare(worth) } : {}),
     unjudged: pairs.length - judged.length,
     tokens: compare(({ tokens }) => tokens),

@@ -22,9 +22,14 @@ const opposites: readonly (readonly [string, string])[] = [
   ['correct', 'incorrect'],
 ];
 
+/** In SQL. */
+export function isQuery(answer: string): boolean {
+  return /^\s*(select|with)\b/i.test(answer);
+}
+
 /** Of the same form: another first digit, the opposite word, the answer of another problem, or else other letters. */
 export function wrongAnswer(answer: string, others: readonly string[]): string | undefined {
-  if (/^\s*(select|with)\b/i.test(answer)) return 'SELECT 424242';
+  if (isQuery(answer)) return 'SELECT 424242';
   const digit = /[1-9]/.exec(answer) ?? /\d/.exec(answer);
   if (digit !== null) {
     const changed = String((Number(digit[0]) % 9) + 1);

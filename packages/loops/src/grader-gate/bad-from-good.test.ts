@@ -15,6 +15,7 @@ describe('bad completions made from a good one', () => {
       empty: '',
       truncated: '27+58 is ####',
       'wrong-answer': '27+58 is #### 95',
+      'several-answers': '27+58 is #### 95 or 85 or 95',
       'prompt-echo': question,
       sign: '27+58 is #### -85',
       comma: '27+58 is #### 8,5',
@@ -33,10 +34,17 @@ describe('bad completions made from a good one', () => {
     ['5 km', { unit: '5 m' }],
     ['$9.50', { epsilon: '$9.51' }],
     ['Paris', { 'wrong-answer': 'Qbsjt' }],
-    ['yes', { 'wrong-answer': 'no' }],
+    ['yes', { 'wrong-answer': 'no', 'several-answers': 'no or yes or no' }],
   ])('of the bare answer %s', (answer, expected) => {
     expect(made(answer, answer)).toMatchObject(expected);
   });
+
+  it.each(['SELECT 1', '{"a": 1}', 'It is about 3 meters.'])(
+    'put %s among no others: it is no short answer',
+    (answer) => {
+      expect(made(answer, answer)).not.toHaveProperty('several-answers');
+    },
+  );
 
   it('take the answer of another problem where there is nothing to count with', () => {
     expect(made('Paris', 'Paris.', { otherAnswers: ['paris', 'Oslo'] })).toMatchObject({ 'wrong-answer': 'Oslo.' });

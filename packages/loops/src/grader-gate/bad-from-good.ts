@@ -6,6 +6,7 @@ import type { LabelledCompletion, LabelledTurn } from '../tasks/task.js';
 import {
   commaSlip,
   isOtherAnswer,
+  isQuery,
   offByEpsilon,
   otherSign,
   otherUnit,
@@ -24,6 +25,8 @@ export const badKinds = [
   'truncated',
   /** The same words, another answer; of a program, one that returns nothing. */
   'wrong-answer',
+  /** `95 or 85 or 95` for `85`: the right one among others, neither first nor last. */
+  'several-answers',
   /** The question itself. */
   'prompt-echo',
   /** `-85` for `85`. */
@@ -121,10 +124,19 @@ function wrong(good: Good): string[] {
   return instead(good, wrongAnswer(answer, options.otherAnswers ?? []));
 }
 
+/** Neither of programs, queries and JSON, where it would be another form, nor of more than a few words. */
+function amongOthers({ text, problem, answer, options }: Good): string | undefined {
+  const isShort = answer.length <= 40 && answer.split(/\s+/).length <= 3 && !isQuery(answer);
+  if (!isShort || languageOf(text) !== undefined || alteredJson(text, problem.answer).length > 0) return undefined;
+  const other = wrongAnswer(answer, options.otherAnswers ?? []);
+  return other === undefined ? undefined : `${other} or ${answer} or ${other}`;
+}
+
 const makers: { readonly [K in BadKind]: Maker } = {
   empty: () => [''],
   truncated: ({ text, answer }) => cutBefore(text, answer),
   'wrong-answer': wrong,
+  'several-answers': (good) => instead(good, amongOthers(good)),
   'prompt-echo': ({ problem, answer }) => {
     // Where the question is the answer, its echo is right.
     const bare = problem.question.replace(/[=?:.\s]+$/, '').trim();

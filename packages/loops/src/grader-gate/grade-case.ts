@@ -110,6 +110,13 @@ function modelTurn({ text, toolCalls = [] }: LabelledTurn, index: number, stopRe
 }
 
 function checked(grade: GateGrade): GateGrade {
+  const status: unknown = (grade as { readonly status?: unknown } | null | undefined)?.status; // graders in JavaScript give what they like
+  if (typeof status !== 'string') {
+    const expected = 'a grade, such as { status: "ok", reward: 1 }';
+    const got = grade === undefined || grade === null ? 'nothing' : `a ${typeof grade} without status`;
+    const remedy = 'return one, or make the grader with createGrader';
+    return { status: 'grader_error', error: complaint({ field: 'grade', expected, got, remedy }) };
+  }
   if (grade.status === 'unfinished' || isFailure(grade) || Number.isFinite(grade.reward)) return grade;
   const got = String(grade.reward);
   return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };

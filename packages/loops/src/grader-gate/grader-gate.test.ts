@@ -116,6 +116,44 @@ describe('the grader gate', () => {
     expect(await findingsOf(taskWith(grade))).toEqual(['stop grader/form-outweighs-correctness']);
   });
 
+  it('finds a grader that takes the right answer anywhere among others, even as a number of its own', async () => {
+    const grade: Grading = ({ text, problem }) => {
+      const isThere = [...text.matchAll(/-?\d+(?:[.,]\d+)?/g)].some(([number]) => number === problem.answer);
+      return { status: 'ok', reward: isThere ? 1 : 0 };
+    };
+    const { result } = await testGrader(taskWith(grade, { cases: [], train: problems }));
+    expect(result.kinds.filter(({ wrong }) => wrong > 0)).toEqual([
+      { kind: 'several-answers', label: 'bad', cases: 12, wrong: 12 },
+    ]);
+  });
+
+  it('says what a repeat came to, and why a grading failed that gave no grade', async () => {
+    const { outcomes } = await testGrader(taskWith(jittered()));
+    const changed = outcomes.filter(({ isStable }) => !isStable);
+    expect(changed.length).toBeGreaterThan(0);
+    for (const { grade, grades } of changed) {
+      expect(grades).toHaveLength(3);
+      expect(grades[0]).toBe(grade);
+      expect(new Set(grades.map((each) => 'reward' in each && each.reward)).size).toBeGreaterThan(1);
+    }
+    for (const given of [1, undefined, null, {}]) {
+      const { outcomes: failed, result } = await testGrader(
+        taskWith(() => given as never),
+        { repeats: 1 },
+      );
+      expect(result.findings.map(({ name }) => name)).toEqual(['grader/fails']);
+      expect(failed[0]?.grade).toMatchObject({ status: 'grader_error', error: { details: { field: 'grade' } } });
+    }
+  });
+
+  it('takes a sum of weights for right that is 1 but for rounding', async () => {
+    const tenths = Array.from({ length: 10 }, (_, i) => ({ ...numericAnswer({ weight: 0.1 }), name: `n${i}` }));
+    const { result, outcomes } = await testGrader(taskWith(createGrader({ components: tenths })));
+    expect(outcomes[0]?.grade).toMatchObject({ reward: 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 + 0.1 });
+    expect(outcomes[0]?.grade).not.toMatchObject({ reward: 1 });
+    expect(result.outcome).toBe('pass');
+  });
+
   it('takes the names of what is about correctness, where scores of few cases mislead', async () => {
     const grade = createGrader({ components: [numericAnswer({ weight: 1 }), exactMatch({ weight: 0 })] });
     const { result } = await testGrader(taskWith(grade), { correctness: ['exact'] });

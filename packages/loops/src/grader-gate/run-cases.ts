@@ -1,6 +1,7 @@
 /** Grading all cases several times: alone, to tell how long a call takes, then together, as a loop does it. */
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
+import { isCorrect } from '../statistics/correct-reward.js';
 import { type Scope, withScope } from '../training/scope.js';
 import { gradeCase } from './grade-case.js';
 import type { GateCase, GateGrade, GateOutcome } from './words.js';
@@ -13,6 +14,7 @@ export interface RunCasesOptions<P extends Problem> {
   readonly timeoutMs: number;
   readonly correctReward: number;
   readonly now: () => number;
+  readonly onCase?: ((each: GateCase<P>) => void) | undefined;
   readonly onGraded?: ((done: number, of: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -45,6 +47,7 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
       own = restart;
       restarts.add(restart);
     };
+    run.onCase?.(cases[i]!);
     // A signal of its own for each: dozens of listeners on one make Node warn of a leak.
     const graded = scope.orAborted((signal) => gradeCase(environment, cases[i]!, { timeoutMs, onStart, signal }));
     const grade = await graded.finally(() => restarts.delete(own));
@@ -74,17 +77,18 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
   await Promise.all(Array.from({ length: Math.min(concurrency, rest.length) }, worker));
   const together = { calls: rest.length, ms: now() - start };
   const outcomes = cases.map((each, i): GateOutcome<P> => {
-    const grade = grades[i]![0]!; // every case was graded at least once
+    const own = grades[i]!; // there is one list for each case
+    const grade = own[0]!; // every case was graded at least once
     const accepted = acceptedBy(grade, correctReward);
     const isRight = accepted === (each.label === 'good');
-    const isStable = new Set(grades[i]!.map(signature)).size === 1;
-    return { case: each, grade, accepted, isRight, isStable };
+    const isStable = new Set(own.map(signature)).size === 1;
+    return { case: each, grade, grades: own, accepted, isRight, isStable };
   });
   return { outcomes, aloneMs, together };
 }
 
 function acceptedBy(grade: GateGrade, correctReward: number): boolean | undefined {
-  if ('reward' in grade) return grade.reward >= correctReward;
+  if ('reward' in grade) return isCorrect(grade.reward, correctReward);
   return grade.status === 'unfinished' ? false : undefined;
 }
 

@@ -25,6 +25,8 @@ export interface TestGraderOptions extends GateCasesOptions {
   readonly stepSeconds?: number;
   /** Names of the components that are about correctness; default: by what they tell apart. */
   readonly correctness?: readonly string[];
+  /** Told of each case just before it is graded. */
+  readonly onCase?: (each: GateCase) => void;
   readonly onProgress?: (graded: number, of: number) => void;
   /** Milliseconds; default the performance clock. */
   readonly now?: () => number;
@@ -55,6 +57,7 @@ export async function testGrader<P extends Problem>(
     concurrency = 16,
     stepSeconds,
     correctness,
+    onCase,
     onProgress,
     now = () => performance.now(),
     ...options
@@ -69,7 +72,8 @@ export async function testGrader<P extends Problem>(
   const { groupSize, groupsPerStep, correctReward } = resolveSettings(settings);
   const { signal, make, ...making } = options;
   const cases = await gateCases(task, options);
-  const grading = { environment, cases, repeats, concurrency, timeoutMs, correctReward, now, onGraded: onProgress };
+  const told = { onCase, onGraded: onProgress };
+  const grading = { environment, cases, repeats, concurrency, timeoutMs, correctReward, now, ...told };
   const { outcomes, aloneMs, together } = await runCases({ ...grading, signal });
   const callsPerStep = groupSize * groupsPerStep;
   const speed = graderSpeed({ aloneMs, together, concurrency, callsPerStep, stepSeconds });

@@ -18,6 +18,8 @@ export interface GateOutcome<P extends Problem = Problem> {
   readonly case: GateCase<P>;
   /** Of the first time. */
   readonly grade: GateGrade;
+  /** Of every time. */
+  readonly grades: readonly GateGrade[];
   /** Whether the grader took it for right; undefined where it failed. */
   readonly accepted: boolean | undefined;
   /** Whether that is what the label says. */

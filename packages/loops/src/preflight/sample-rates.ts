@@ -6,6 +6,7 @@ import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { episodeDatums } from '../episodes/episode-datums.js';
 import { runEpisodes } from '../episodes/run-episodes.js';
 import { hashText, mixSeed } from '../random.js';
+import { isCorrect } from '../statistics/correct-reward.js';
 import { isAnswerEnvironment } from '../tasks/task.js';
 import type { Sampler } from '../training/clients.js';
 import { gradeGroups, sampleGroups } from '../training/rollouts.js';
@@ -183,7 +184,9 @@ function rate(problem: Problem, correctReward: number, { judged, ...tokens }: Sa
   const count = (test: (each: Sampled['judged'][number]) => boolean): number => judged.filter(test).length;
   const graderErrors = count(({ isFailed }) => isFailed);
   const n = judged.length - graderErrors;
-  const correct = count(({ reward, isFailed }) => !isFailed && reward !== undefined && reward >= correctReward);
+  const correct = count(
+    ({ reward, isFailed }) => !isFailed && reward !== undefined && isCorrect(reward, correctReward),
+  );
   return {
     ...{ id: problem.id, n, correct, passRate: n === 0 ? 0 : correct / n, sampled: judged.length },
     unparsed: count(({ isUnparsed }) => isUnparsed),

@@ -2,6 +2,7 @@
 import type { Tokenizer } from '@loopwright/text';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { type Accuracy, accuracyOf } from '../statistics/accuracy.js';
+import { isCorrect } from '../statistics/correct-reward.js';
 import type { Sampler } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
 import { numberWithin, wholeNumber } from './options.js';
@@ -85,7 +86,7 @@ export function evaluationOf<P, A extends Judged>(
 ): Evaluation<P, A> {
   const judged = answers.filter((answer) => !isUnjudged(answer));
   const n = judged.length;
-  const correct = judged.filter(({ reward }) => reward !== undefined && reward >= correctReward).length;
+  const correct = judged.filter(({ reward }) => reward !== undefined && isCorrect(reward, correctReward)).length;
   return {
     ...accuracyOf(correct, n),
     unparsed: judged.filter(({ grade }) => grade?.status === 'unparsed').length,

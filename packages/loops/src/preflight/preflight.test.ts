@@ -210,7 +210,10 @@ describe('preflight', () => {
 it('expected dead groups are those of the posterior', () => {
   // Beta(4.5, 4.5), G = 2: E[p²] = 4.5 · 5.5 / (9 · 10), twice.
   expect(expectedDeadShare([{ correct: 4, n: 8 }], 2)).toBeCloseTo((2 * 4.5 * 5.5) / 90, 12);
-  // Without data: uniform but for the prior; with much data p^G + (1 − p)^G.
+  // With much data p^G + (1 − p)^G.
   expect(expectedDeadShare([{ correct: 30_000, n: 100_000 }], 8)).toBeCloseTo(0.3 ** 8 + 0.7 ** 8, 4);
+  // A hard set: two prompts of a hundred were ever solved, so hardly a group will be mixed.
+  const hard = [...Array.from({ length: 98 }, () => 0), 1, 2].map((correct) => ({ correct, n: 8 }));
+  expect(expectedDeadShare(hard, 4)).toBeGreaterThan(0.98);
   expect(passRateHistogram([0, 0.05, 0.3, 0.95, 1])).toEqual([2, 0, 0, 1, 0, 0, 0, 0, 0, 2]);
 });

@@ -45,6 +45,7 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
   const { sampler } = await runGrpo({
     ...{ training, tokenizer, environment, problems: train, graderGate, checkpoints, signal },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, maxTokens, learningRate },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
     onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);

@@ -17,9 +17,7 @@ test('two steps on the letters: the held-out loss falls, replies are judged befo
   expect(stdout).toMatch(/^to learn: 160 conversations, 0 longer .*\nheld out: 80 conversations, /);
   expect(stdout).toMatch(/\nafter 0 steps: .* of n = 80, .* in style\n/);
   expect(stdout).toMatch(/\nafter 2 steps: .* in style\nadapter {2}arn:/);
-  const losses = [...stdout.matchAll(/^after \d steps: held-out loss (\S+) per token \(n = 80 /gm)].map(
-    ([, loss]) => loss,
-  );
+  const losses = [...stdout.matchAll(/^step \d\/2 {2}held-out loss (\S+) .* n 80$/gm)].map(([, loss]) => loss);
   expect(Number(losses[1])).toBeLessThan(Number(losses[0]));
   expect(run.record).toMatchObject({ status: 'done', seeds: { seed: 1 }, data: { train: { rows: 160 } } });
   expect(run.record.grader).toBeDefined();
@@ -54,7 +52,7 @@ test('other conversations are read from a file, of several turns too, and judged
     /^to learn: (\d+) conversations, (\d) longer .*\nheld out: (\d+) conversations, (\d) longer /.exec(stdout)!;
   expect(Number(learnt) + Number(held)).toBe(39);
   expect(Number(left) + Number(heldLeft)).toBe(1);
-  expect(stdout).toMatch(/\nafter 2 steps: held-out loss /);
+  expect(stdout).toMatch(/\nstep 2\/2 {2}held-out loss /);
   expect(stdout).not.toMatch(/in style/);
 });
 

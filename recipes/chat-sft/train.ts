@@ -86,23 +86,16 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
       await run.onStep(step);
       view.onStep(step);
     },
-    onValidation: async ({ step, metrics }) => {
-      await run.step(step, metrics, 'held-out');
-      const [loss, low, high] = ['loss', 'loss_low', 'loss_high'].map((name) =>
-        metrics[`validation/${name}`]?.toFixed(4),
-      );
-      console.log(
-        `after ${step} steps: held-out loss ${loss} per token (n = ${toJudge.length} conversations, 95 % interval ${low}–${high})`,
-      );
+    onValidation: async (validation) => {
+      await run.step(validation.step, validation.metrics, 'held-out'); // beside the replies, a `validation` of its own
+      view.onValidation(validation);
     },
     // Of the same few letters, so that people see how the replies change.
     onSampler: async ({ sampler, step }) => {
       if (own.data === undefined)
         await run.onFixedSamples({ step, ...(await repliesTo(sampler, heldOut.slice(0, config.fixed))) });
     },
-    onNotice: ({ type, message }) => {
-      if (type === 'nothing-left') console.warn(message); // the end of an epoch is none to tell of
-    },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
   });
   view.close();
   await judge(steps);

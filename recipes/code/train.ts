@@ -7,12 +7,12 @@
  */
 import { fileURLToPath } from 'node:url';
 import {
-  accuracyOf,
   accuracyText,
   createPythonSandbox,
+  createTerminalView,
+  evaluateEpisodes,
   openDataset,
   recipeOptions,
-  runEpisodes,
   runGrpo,
   type Sampler,
   type ServiceConnection,
@@ -51,31 +51,26 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
 
   /** One episode of each held-out problem, sampled as in training. */
   async function judge(step: number, sampler: Sampler): Promise<void> {
-    const judged = { problems: heldOut, groupSize: 1, seed: 0 };
-    const groups = await runEpisodes({ ...turns, ...judged, tokenizer, sampler, signal });
-    const rewards = groups.flatMap(({ rollouts }) =>
-      rollouts.flatMap(({ reward }) => (reward === undefined ? [] : [reward])),
-    );
-    const [correct, n] = [rewards.filter((reward) => reward >= 1).length, rewards.length];
-    const solved = accuracyOf(correct, n);
-    await run.step(step, { 'validation/accuracy': solved.accuracy, 'validation/n': n }, 'validation');
-    const blockless = rewards.filter((reward) => reward < 0).length;
-    console.log(`after ${step} steps: ${accuracyText(solved)}, ${blockless} without a code block`);
+    const judged = { problems: heldOut, temperature: 1, seed: 0 };
+    const evaluation = await evaluateEpisodes(sampler, { ...turns, ...judged, tokenizer, signal });
+    await run.validation(step, evaluation);
+    const blockless = evaluation.answers.filter(({ reward }) => reward !== undefined && reward < 0).length;
+    console.log(`after ${step} steps: ${accuracyText(evaluation)}, ${blockless} without a code block`);
   }
 
   if (afterStep === 0) await judge(0, await training.saveWeightsAndGetSamplingClient());
+  using view = createTerminalView({ stream: process.stdout, title: 'code' });
   const { sampler, metrics } = await runGrpo({
     ...{ training, tokenizer, ...turns, problems: train, steps, seed, groupsPerStep, samplesPerGroup: groupSize },
     ...{ learningRate, maxStepsOffPolicy, stalePolicy: 'requeue', checkpoints, signal },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
+    onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);
-      const of = (name: string): string => step.metrics[name]?.toFixed(3) ?? '–';
-      const parts = `reward ${of('reward/mean')}  turns ${of('episode/turns_mean')}  dead groups ${step.metrics['groups/dead'] ?? '–'}`;
-      console.log(
-        `step ${step.step}/${step.totalSteps}  ${parts}${step.type === 'step-skipped' ? `  skipped: ${step.reason}` : ''}`,
-      );
+      view.onStep({ ...step, groups: [] }); // an episode is several turns, of which the view shows none
     },
   });
+  view.close();
   const dead = metrics.reduce((sum, each) => sum + (each['groups/dead'] ?? 0), 0);
   console.log(
     `${dead} of ${metrics.length * groupsPerStep} groups dead: all episodes are worth the same, so they teach nothing`,

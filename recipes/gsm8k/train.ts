@@ -92,6 +92,7 @@ await withRun(record, async (run) => {
       maxSteps: sftSteps,
     },
     epochs: Math.ceil((sftSteps * sft.batchSize) / rows.length),
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
     onStep: async (step) => {
       await run.step(step.step, step.metrics, 'sft');
       view.onStep(step);
@@ -109,6 +110,7 @@ await withRun(record, async (run) => {
   const { sampler, metrics } = await runGrpo({
     ...{ training, tokenizer, environment, problems: train, graderGate },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, maxTokens, learningRate },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
     fixedSamples: { problems: heldOut, count: 5 },
     onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {

@@ -5,13 +5,13 @@
  * Run: npx tsx recipes/guess-number/train.ts [--model ID|DIR] [--url URL] [--max-steps 20] [--seed 1] [--run runs/guess-number]
  * [--resume runs/guess-number]
  */
+import { fileURLToPath } from 'node:url';
 import {
-  accuracyOf,
   accuracyText,
   createRandom,
   createTerminalView,
+  evaluateEpisodes,
   recipeOptions,
-  runEpisodes,
   runGrpo,
   runSft,
   type Sampler,
@@ -36,6 +36,7 @@ const { result: graderGate } = await testGrader(task); // a grader that fails re
 
 const record = {
   ...{ ...place, config: { ...config, warmUp, baseModel, steps }, seeds: { seed }, data: { train, heldOut } },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
   start: (service: ServiceConnection) => service.createTrainingClient({ trainingType: 'full', baseModel, seed }),
 };
 await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {
@@ -43,14 +44,11 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
 
   /** One game of each held-out range, sampled as in training: that policy's reward is raised. An episode without a reward counts as lost. */
   async function judge(when: string, step: number, sampler: Sampler): Promise<void> {
-    const games = { ...turns, problems: heldOut, groupSize: 1, seed: 0 };
-    const groups = await runEpisodes({ ...games, tokenizer, sampler, signal });
-    const rewards = groups.flatMap(({ rollouts }) => rollouts.map(({ reward }) => reward ?? 0));
-    const [correct, n] = [rewards.filter((reward) => reward === 1).length, heldOut.length];
-    const won = accuracyOf(correct, n);
-    const ruledOut = rewards.reduce((sum, reward) => sum + reward, 0) / n;
-    await run.step(step, { 'validation/accuracy': won.accuracy, 'validation/n': n }, 'validation');
-    console.log(`${when}: ${accuracyText(won)}; of a range ${(100 * ruledOut).toFixed(1)} % ruled out`);
+    const games = { ...turns, problems: heldOut, temperature: 1, seed: 0 };
+    const played = await evaluateEpisodes(sampler, { ...games, tokenizer, signal });
+    await run.validation(step, played);
+    const ruledOut = played.answers.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / played.answers.length;
+    console.log(`${when}: ${accuracyText(played)}; of a range ${(100 * ruledOut).toFixed(1)} % ruled out`);
   }
 
   if (afterStep === 0) {
@@ -68,10 +66,11 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
   const { sampler } = await runGrpo({
     ...{ ...turns, training, tokenizer, problems: train, graderGate, checkpoints, signal },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, learningRate },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
+    onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);
-      const { type, step: number, totalSteps, metrics } = step;
-      if (type === 'step-end') view.onStep({ type, step: number, totalSteps, metrics });
+      view.onStep({ ...step, groups: [] }); // a game is many turns, of which the view shows none
     },
   });
   view.close();

@@ -5,6 +5,7 @@
  * Run: npx tsx recipes/json-extract/train.ts [--model ID|DIR] [--url URL] [--max-steps 30] [--seed 1] [--run runs/json-extract]
  * [--resume runs/json-extract]
  */
+import { fileURLToPath } from 'node:url';
 import {
   accuracyText,
   createRandom,
@@ -35,6 +36,7 @@ const { result: graderGate } = await testGrader(task); // a grader that fails re
 
 const record = {
   ...{ ...place, config: { ...config, warmUp, baseModel, steps }, seeds: { seed }, data: { train, heldOut } },
+  task: fileURLToPath(new URL('task.ts', import.meta.url)), // so that the run knows the version of its grader
   start: (service: ServiceConnection) => service.createTrainingClient({ trainingType: 'full', baseModel, seed }),
 };
 await withTrainingRun(record, async ({ training, run, checkpoints, signal, afterStep }) => {
@@ -77,6 +79,7 @@ await withTrainingRun(record, async ({ training, run, checkpoints, signal, after
   const { sampler } = await runGrpo({
     ...{ training, tokenizer, environment, problems: train, graderGate, checkpoints, signal },
     ...{ steps, seed, groupsPerStep, samplesPerGroup, maxTokens, learningRate },
+    ...{ guard: { onAlarm: () => {} }, onNotice: view.onNotice }, // the view shows alarms with their step
     onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
       await run.onStep(step);

@@ -23,6 +23,8 @@ export interface EvaluateEpisodesOptions<P extends EpisodeProblem>
     | 'now'
     | 'after'
   > {
+  /** Default 0: greedy. What trains as it samples may be judged at 1. */
+  readonly temperature?: number;
   /** Episodes that are worth at least this count as correct; default 1. */
   readonly correctReward?: number;
   /** Share of episodes that may come to no judgement; default 0.2. */
@@ -33,18 +35,18 @@ export interface EvaluateEpisodesOptions<P extends EpisodeProblem>
 export type EpisodeEvaluation<P extends EpisodeProblem> = Evaluation<P, EpisodeRollout<P>>;
 
 /**
- * One greedy episode of each problem. Those that were cut off by a limit of turns or tokens count as what they are worth, or as wrong; those that ended
+ * One episode of each problem, greedy unless `temperature` is given. Those that were cut off by a limit of turns or tokens count as what they are worth, or as wrong; those that ended
  * by an error, by time, or without a grade are `graderErrors` and not among `n`.
  *
  * @throws `invalid_argument` without problems; `cancelled`, `rollouts_failed`
  */
 export async function evaluateEpisodes<P extends EpisodeProblem>(
   sampler: Sampler,
-  { correctReward = 1, maxGraderErrorShare = 0.2, ...options }: EvaluateEpisodesOptions<P>,
+  { temperature = 0, correctReward = 1, maxGraderErrorShare = 0.2, ...options }: EvaluateEpisodesOptions<P>,
 ): Promise<EpisodeEvaluation<P>> {
   finiteNumber('correctReward', correctReward);
   numberWithin('maxGraderErrorShare', maxGraderErrorShare, { min: 0, max: 1 });
-  const groups = await runEpisodes({ ...options, sampler, groupSize: 1, temperature: 0, maxFailureShare: 1 });
+  const groups = await runEpisodes({ ...options, sampler, groupSize: 1, temperature, maxFailureShare: 1 });
   const episodes = groups.flatMap(({ rollouts }) => rollouts);
   // What was cut off is the model's own failure, so it doesn't stop the run as a broken grader does.
   checkFailures(

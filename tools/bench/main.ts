@@ -4,7 +4,7 @@
  * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
  * forecast SEED (what preflight says of three runs on the bundled model, and what they take)
- * overlap STEPS MS AT_ONCE (GRPO on the bundled model with a slow grader, k = 0, 1, 3)
+ * overlap STEPS MS AT_ONCE SEEDS (GRPO on the bundled model with a slow grader, k = 0, 1, 3: speed and learning curve)
  * Environment: MODEL_DIR, THREADS=2, REPEATS=3, CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { data } from './data-works.js';
@@ -34,7 +34,7 @@ if (work === 'forecast') {
   process.exit();
 }
 if (work === 'overlap') {
-  await overlap(given[0] ?? 15, given[1] ?? 300, given[2] ?? 16);
+  await overlap(given[0] ?? 15, given[1] ?? 300, given[2] ?? 16, given[3] ?? 1);
   process.exit();
 }
 const settings = settingsFrom(process.env);

@@ -9,7 +9,7 @@ import type { Settings } from './report.js';
 /** Runs work on an engine that is closed, with its files, at the end. */
 export async function withEngine(
   settings: Settings,
-  work: (engine: LocalEngine) => Promise<void>,
+  work: (engine: LocalEngine, folder: string) => Promise<void>,
   options: Partial<LocalEngineOptions> = {},
 ): Promise<void> {
   const cacheDirectory = await mkdtemp(path.join(tmpdir(), 'loopwright-bench-'));
@@ -18,7 +18,7 @@ export async function withEngine(
       { id: 'bench', directory: settings.modelDirectory },
       { cacheDirectory, threads: settings.threads, lowMemory: settings.lowMemory, ...options },
     );
-    await work(engine);
+    await work(engine, cacheDirectory);
     await engine[Symbol.asyncDispose]();
   } finally {
     await rm(cacheDirectory, { recursive: true, force: true });

@@ -1,17 +1,34 @@
 /** Works of the engine alone, in this process: forward + backward, decoding, generation. */
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { SamplerWeights } from '@loopwright/engine';
+import type { LocalEngine } from '@loopwright/engine/local';
 import { defaultTargetModules } from '@loopwright/protocol';
 import { adam, ids, trainingData, withEngine } from './bench-engine.js';
 import { emit, median, peakMemoryMb, type Settings, timed } from './report.js';
 
+const training = { type: 'lora', rank: 32, alpha: 64, targetModules: defaultTargetModules } as const;
+
+/** A version to sample from, of an adapter that an optimizer step has moved. */
+async function saveVersion(engine: LocalEngine, folder: string): Promise<SamplerWeights> {
+  await engine.createSession({ name: 'bench', baseModel: 'bench', training, seed: 1 });
+  await engine.pass('bench', {
+    type: 'forward-backward',
+    data: trainingData(engine, 1, 64),
+    loss: { name: 'cross_entropy' },
+  });
+  await engine.optimStep('bench', adam);
+  const version = { id: 'bench/1', directory: path.join(folder, 'version') };
+  await mkdir(version.directory);
+  await engine.saveWeights('bench', { version: version.id, directory: version.directory, merge: false });
+  await engine.closeSession('bench');
+  return { type: 'version', ...version };
+}
+
 /** LoRA r=32, alpha 64 on every linear layer; B sequences of S tokens, every token a target. */
 export function train(settings: Settings, B: number, S: number): Promise<void> {
   return withEngine(settings, async (engine) => {
-    await engine.createSession({
-      name: 'bench',
-      baseModel: 'bench',
-      training: { type: 'lora', rank: 32, alpha: 64, targetModules: defaultTargetModules },
-      seed: 1,
-    });
+    await engine.createSession({ name: 'bench', baseModel: 'bench', training, seed: 1 });
     const data = trainingData(engine, B, S);
     const passes = await timed(settings, async () => {
       await engine.pass('bench', { type: 'forward-backward', data, loss: { name: 'cross_entropy' } });
@@ -37,8 +54,9 @@ export function train(settings: Settings, B: number, S: number): Promise<void> {
 
 /** B sequences from B different prompts; prefill apart by a run of one new token. */
 export function generate(settings: Settings, B: number, { prefill }: { prefill: 'apart' | 'included' }): Promise<void> {
-  const { prompt, newTokens } = settings;
-  return withEngine(settings, async (engine) => {
+  const { prompt, newTokens, adapter } = settings;
+  return withEngine(settings, async (engine, folder) => {
+    const weights = adapter === 'none' ? ({ type: 'base' } as const) : await saveVersion(engine, folder);
     let tokens = 0;
     // The engine keeps prompts that it prefilled: each run has others.
     let runs = 0;
@@ -47,7 +65,7 @@ export function generate(settings: Settings, B: number, { prefill }: { prefill: 
       const results = await Promise.all(
         Array.from({ length: B }, (_, b) =>
           engine.sample({
-            weights: { type: 'base' },
+            weights,
             prompt: ids(prompt, salt + b, engine.model.vocabSize),
             numSamples: 1,
             params: { maxTokens, temperature: 1, topK: -1, topP: 1, seed: b, stop: [], stopTokenIds: [] },
@@ -67,6 +85,7 @@ export function generate(settings: Settings, B: number, { prefill }: { prefill: 
         work: `${prefill === 'apart' ? 'decode' : 'generate'} b${B} p${prompt} n${newTokens}`,
         value: count / Math.min(...taken),
         unit: 'tok/s',
+        adapter,
         median: count / median(taken),
         prefill_tok_s: (B * prompt) / Math.min(...first),
         seconds: Math.min(...whole),

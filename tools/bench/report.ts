@@ -6,6 +6,8 @@ export interface Settings {
   readonly repeats: number;
   /** `wall` seconds, or `cpu` seconds of this process and its children for a machine that others use. */
   readonly clock: 'wall' | 'cpu';
+  /** What is sampled from: the base, or a version of a LoRA r=32 session whose sampler has the adapter apart or merged. */
+  readonly adapter: 'none' | 'apart' | 'merged';
   /** Sessions are made with the engine's low-memory option. */
   readonly lowMemory: boolean;
   /** Prompt tokens of the sampling works. */
@@ -27,6 +29,7 @@ export function settingsFrom(env: Readonly<Record<string, string | undefined>>):
     threads: number('THREADS', 2),
     repeats: number('REPEATS', 3),
     clock: env.CLOCK === 'cpu' ? 'cpu' : 'wall',
+    adapter: env.ADAPTER === 'apart' || env.ADAPTER === 'merged' ? env.ADAPTER : 'none',
     lowMemory: env.MEMORY === 'low',
     prompt: number('PROMPT', 64),
     newTokens: number('NEW', 64),

@@ -3,15 +3,15 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { SamplerWeights } from '@loopwright/engine';
 import type { LocalEngine } from '@loopwright/engine/local';
-import { defaultTargetModules } from '@loopwright/protocol';
+import { defaultTargetModules, type SamplerPath } from '@loopwright/protocol';
 import { adam, ids, trainingData, withEngine } from './bench-engine.js';
 import { emit, median, peakMemoryMb, type Settings, timed } from './report.js';
 
-const training = { type: 'lora', rank: 32, alpha: 64, targetModules: defaultTargetModules } as const;
+const lora = { type: 'lora', rank: 32, alpha: 64, targetModules: defaultTargetModules } as const;
 
 /** A version to sample from, of an adapter that an optimizer step has moved. */
-async function saveVersion(engine: LocalEngine, folder: string): Promise<SamplerWeights> {
-  await engine.createSession({ name: 'bench', baseModel: 'bench', training, seed: 1 });
+async function saveVersion(engine: LocalEngine, samplerPath: SamplerPath, folder: string): Promise<SamplerWeights> {
+  await engine.createSession({ name: 'bench', baseModel: 'bench', training: { ...lora, samplerPath }, seed: 1 });
   await engine.pass('bench', {
     type: 'forward-backward',
     data: trainingData(engine, 1, 64),
@@ -28,7 +28,7 @@ async function saveVersion(engine: LocalEngine, folder: string): Promise<Sampler
 /** LoRA r=32, alpha 64 on every linear layer; B sequences of S tokens, every token a target. */
 export function train(settings: Settings, B: number, S: number): Promise<void> {
   return withEngine(settings, async (engine) => {
-    await engine.createSession({ name: 'bench', baseModel: 'bench', training, seed: 1 });
+    await engine.createSession({ name: 'bench', baseModel: 'bench', training: lora, seed: 1 });
     const data = trainingData(engine, B, S);
     const passes = await timed(settings, async () => {
       await engine.pass('bench', { type: 'forward-backward', data, loss: { name: 'cross_entropy' } });
@@ -56,7 +56,7 @@ export function train(settings: Settings, B: number, S: number): Promise<void> {
 export function generate(settings: Settings, B: number, { prefill }: { prefill: 'apart' | 'included' }): Promise<void> {
   const { prompt, newTokens, adapter } = settings;
   return withEngine(settings, async (engine, folder) => {
-    const weights = adapter === 'none' ? ({ type: 'base' } as const) : await saveVersion(engine, folder);
+    const weights = adapter === 'none' ? ({ type: 'base' } as const) : await saveVersion(engine, adapter, folder);
     let tokens = 0;
     // The engine keeps prompts that it prefilled: each run has others.
     let runs = 0;

@@ -1,5 +1,7 @@
 /** One JSON line a work, in the form that the peers' scripts print too: best and median of the repeats, how it was measured. */
 
+import type { SamplerPath } from '@loopwright/protocol';
+
 export interface Settings {
   readonly modelDirectory: string;
   readonly threads: number;
@@ -7,7 +9,7 @@ export interface Settings {
   /** `wall` seconds, or `cpu` seconds of this process and its children for a machine that others use. */
   readonly clock: 'wall' | 'cpu';
   /** What is sampled from: the base, or a version of a LoRA r=32 session whose sampler has the adapter apart or merged. */
-  readonly adapter: 'none' | 'apart' | 'merged';
+  readonly adapter: 'none' | SamplerPath;
   /** Sessions are made with the engine's low-memory option. */
   readonly lowMemory: boolean;
   /** Prompt tokens of the sampling works. */

@@ -20,13 +20,14 @@ test('a session is asked for with the caller’s options and waited for until it
     rank: 16,
     seed: 1,
     targetModules: ['q_proj'],
+    samplerPath: 'merged',
   });
   const [created] = server.requests('SageMaker.CreateTrainingSession');
   expect(bodyOf(created?.body)).toMatchObject({
     TrainingSessionName: training.name,
     LoraConfig: { Rank: 16, Alpha: 32 },
     ModelConfig: { BaseModelArn: expect.stringContaining('/Model/tiny/1.0.0') },
-    Loopwright: { TrainingType: 'lora', Seed: 1, TargetModules: ['q_proj'] },
+    Loopwright: { TrainingType: 'lora', Seed: 1, TargetModules: ['q_proj'], SamplerPath: 'merged' },
   });
   expect(server.requests('SageMaker.DescribeTrainingSession')).toHaveLength(3);
   expect(training.baseModel).toBe('tiny');

@@ -279,12 +279,13 @@ function checkedModel(baseModel: string | undefined): string {
 /** What the version was trained with, where the caller says nothing else. */
 function originalTraining(
   { TrainingType, Rank, Alpha, TargetModules }: PackageOrigin['training'],
-  { rank = Rank, alpha = rank === Rank ? Alpha : undefined, targetModules = TargetModules }: LoraOptions,
+  { rank = Rank, alpha = rank === Rank ? Alpha : undefined, targetModules = TargetModules, samplerPath }: LoraOptions,
 ): TrainingSpec {
   if (TrainingType === 'full') return { type: 'full' };
   return loraSpec({
     ...(rank === undefined ? {} : { rank }),
     ...(alpha === undefined ? {} : { alpha }),
     ...(targetModules === undefined ? {} : { targetModules }),
+    ...(samplerPath === undefined ? {} : { samplerPath }),
   });
 }

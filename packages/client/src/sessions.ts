@@ -3,7 +3,9 @@ import {
   complaint,
   defaultTargetModules,
   LoopwrightError,
+  type SamplerPath,
   type SessionStatus,
+  samplerPaths,
   type TargetModule,
   type TrainingSpec,
   targetModules,
@@ -42,6 +44,11 @@ export interface LoraOptions {
   readonly alpha?: number;
   /** Linear layers that carry an adapter; default all but `lm_head`. */
   readonly targetModules?: readonly TargetModule[];
+  /**
+   * How its versions are sampled from; default `apart`: the adapter beside the base's weights. `merged` folds it into a copy of the weights, which makes
+   * one sequence at a time faster and each new version slower.
+   */
+  readonly samplerPath?: SamplerPath;
 }
 
 /** @throws `invalid_argument` naming the option */
@@ -49,6 +56,7 @@ export function loraSpec({
   rank = 32,
   alpha = 2 * rank,
   targetModules: targets = defaultTargetModules,
+  samplerPath,
 }: LoraOptions): TrainingSpec {
   checkInteger('rank', rank, 256);
   checkInteger('alpha', alpha, 2 ** 31 - 1);
@@ -60,7 +68,9 @@ export function loraSpec({
       got: unknown === undefined ? 'none' : String(unknown),
     });
   }
-  return { type: 'lora', rank, alpha, targetModules: targets };
+  if (samplerPath !== undefined && !samplerPaths.includes(samplerPath))
+    throw complaint({ field: 'samplerPath', expected: samplerPaths.join(' or '), got: String(samplerPath) });
+  return { type: 'lora', rank, alpha, targetModules: targets, ...(samplerPath === undefined ? {} : { samplerPath }) };
 }
 
 function checkInteger(field: string, value: number, max: number): void {

@@ -15,6 +15,7 @@ import type {
   PassOperation,
   PassResult,
   SampleResult,
+  SamplerPath,
   SamplingOperation,
   SessionSpec,
   VersionId,
@@ -30,8 +31,8 @@ export interface ExecutionPlan {
   readonly device?: Device;
   /** Whether the same operations give the same bits again; not claimed of any device but the processor. */
   readonly deterministic: boolean;
-  /** `apart`: adapters are inputs beside constant base weights. `merged`: the sampler's weights are its own. */
-  readonly samplerPath: 'apart' | 'merged';
+  /** `apart`: adapters are inputs beside constant base weights. `merged`: the sampler's weights are its own, as always for full training. */
+  readonly samplerPath: SamplerPath;
   /** Tokens at most in one micro-batch, padding included. */
   readonly microBatchTokens: number;
   /** Sequence lengths are padded to a multiple of this. */

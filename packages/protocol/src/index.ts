@@ -45,6 +45,7 @@ export type { SamplingParams, StopReason } from './sampling.js';
 export { samplingRanges } from './sampling.js';
 export type {
   LoraSpec,
+  SamplerPath,
   SessionSpec,
   SessionStatus,
   SessionTraining,
@@ -55,6 +56,7 @@ export type {
 export {
   activeStatuses,
   defaultTargetModules,
+  samplerPaths,
   sessionStatuses,
   targetModules,
   type UsageGrouping,

@@ -14,12 +14,21 @@ export const targetModules = [
 export type TargetModule = (typeof targetModules)[number];
 export const defaultTargetModules: readonly TargetModule[] = targetModules.filter((name) => name !== 'lm_head');
 
+/**
+ * How versions of an adapter are sampled from. `apart`: the adapter is an input beside the base's weights, which all sessions share: a new version costs
+ * milliseconds. `merged`: the adapter is folded into a copy of the weights, which one row at a time is faster with; a version then takes a copy of the model.
+ */
+export const samplerPaths = ['apart', 'merged'] as const;
+export type SamplerPath = (typeof samplerPaths)[number];
+
 export interface LoraSpec {
   /** 1–256. */
   readonly rank: number;
   /** The adapter is scaled by alpha / rank. */
   readonly alpha: number;
   readonly targetModules: readonly TargetModule[];
+  /** Fixed when the session is made; absent: `apart`. */
+  readonly samplerPath?: SamplerPath;
 }
 
 /** What is trained: an adapter, or every weight. */

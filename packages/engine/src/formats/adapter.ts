@@ -19,6 +19,7 @@ import { type NamedTensor, readSafetensors, type TensorToWrite, writeSafetensors
 
 const configFile = 'adapter_config.json';
 const weightsFile = 'adapter_model.safetensors';
+export const adapterFiles = [configFile, weightsFile] as const;
 
 /** What an adapter adds to one linear layer: W + scale · B·A. */
 export interface LowRankPair {

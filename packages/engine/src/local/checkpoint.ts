@@ -7,6 +7,7 @@ import { mergeAdapter, writeFullModel, writeModelDirectory } from '../formats/me
 import { ModelDirectory } from '../formats/model-directory.js';
 import { openModel } from '../formats/open-model.js';
 import { readOptimizerState, writeOptimizerState } from '../formats/optimizer-state.js';
+import { writeSamplerPath } from '../formats/sampler-path.js';
 import type { BaseModel } from './base-model.js';
 import { checkpointKind } from './checkpoint-kind.js';
 import { linearModules } from './models/weight-names.js';
@@ -45,8 +46,10 @@ export async function saveSession(
   const options = signal === undefined ? {} : { signal };
   const files: string[] = [];
   const adapter = sessionAdapter(session, base);
-  if (adapter !== undefined)
+  if (adapter !== undefined) {
+    files.push(...(await writeSamplerPath(directory, session.plan.samplerPath, options))); // before the config, which tells that all is there
     files.push(...(await writeAdapter(directory, adapter, { baseModel: base.card.id, ...options })));
+  }
   if (adapter === undefined || merge) {
     await using source = await openModel(base.card.directory, options);
     if (adapter === undefined) {
@@ -149,7 +152,7 @@ async function readAdapterValues(
   return {
     values,
     shapes,
-    training: isSame ? own : { type: 'lora', rank, alpha: scale * rank, targetModules },
+    training: isSame ? own : { ...own, type: 'lora', rank, alpha: scale * rank, targetModules },
   };
 }
 

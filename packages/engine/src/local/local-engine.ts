@@ -225,7 +225,8 @@ export class LocalEngine implements Engine {
     const save = async (session: TrainingSession) => {
       const adapter = sessionAdapter(session, this.#base);
       const saved = await saveSession(session, this.#base, { ...options, ...(signal ? { signal } : {}) });
-      if (adapter !== undefined) this.#snapshots.remember(version, adapter);
+      const isMerged = session.plan.samplerPath === 'merged'; // made from its files at its first use
+      if (adapter !== undefined && !isMerged) this.#snapshots.remember(version, adapter);
       return saved;
     };
     return this.#use(name, save, signal);

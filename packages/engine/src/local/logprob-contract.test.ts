@@ -3,6 +3,8 @@ import {
   floatTensor,
   idTensor,
   type SampleResult,
+  type SamplerPath,
+  samplerPaths,
   type TargetModule,
   targetModules,
 } from '@loopwright/protocol';
@@ -25,6 +27,7 @@ interface Adapter {
   readonly rank: number;
   readonly alpha: number;
   readonly targetModules: TargetModule[];
+  readonly samplerPath: SamplerPath;
   readonly seed: number;
 }
 
@@ -32,6 +35,7 @@ const adapter: fc.Arbitrary<Adapter> = fc.record({
   rank: fc.constantFrom(1, 2, 5, 8, 16, 17, 40),
   alpha: fc.constantFrom(1, 16, 64),
   targetModules: fc.subarray([...targetModules], { minLength: 1 }),
+  samplerPath: fc.constantFrom(...samplerPaths),
   seed: fc.nat(1000),
 });
 

@@ -119,6 +119,8 @@ describe('a session', () => {
   it('leaves versions to be sampled from: adapters, or whole models', () => {
     expect(keptVersionsBytes(config, lora(32))).toBeGreaterThan(16 * 4 * 9_768_960);
     expect(keptVersionsBytes(config, full)).toBeGreaterThan(2 * 2 * 4 * parameters);
+    const merged = { ...lora(32), samplerPath: 'merged' } as const;
+    expect(keptVersionsBytes(config, merged)).toBe(keptVersionsBytes(config, full));
   });
 });
 

@@ -45,9 +45,9 @@ export function decodingBytes(config: ModelConfig): number {
 function allDecodingBytes(config: ModelConfig, training: TrainingSpec): number {
   const { vocabSize, hiddenSize, tiedEmbeddings } = config;
   const head = vocabSize * hiddenSize;
-  const isLora = training.type === 'lora';
-  const heads = headKinds.length * (isLora && training.targetModules.includes('lm_head') ? 2 : 1);
-  return float * ((isLora ? 2 : 1) * (parameterCount(config) - (tiedEmbeddings ? 0 : head)) + heads * head);
+  const isApart = !isMerged(training);
+  const heads = headKinds.length * (isApart && training.targetModules.includes('lm_head') ? 2 : 1);
+  return float * ((isApart ? 2 : 1) * (parameterCount(config) - (tiedEmbeddings ? 0 : head)) + heads * head);
 }
 
 /** Weights of linear layers as a training program packs them: each for the way forward and for the way back, and the head once more for its rows. */
@@ -57,6 +57,11 @@ export function packedTrainingBytes(config: ModelConfig): number {
   return float * (2 * count + 3 * config.vocabSize * config.hiddenSize);
 }
 
+/** Whether each version has all weights for itself. */
+function isMerged(training: TrainingSpec): training is { readonly type: 'full' } {
+  return training.type === 'full' || training.samplerPath === 'merged';
+}
+
 /** What a session holds between calls: trained arrays, pending gradient, two moments of each number. */
 export function sessionBytes(config: ModelConfig, training: TrainingSpec): number {
   return 4 * float * trainedCount(config, training);
@@ -64,7 +69,7 @@ export function sessionBytes(config: ModelConfig, training: TrainingSpec): numbe
 
 /** The versions of a session that are kept to be sampled from. */
 export function keptVersionsBytes(config: ModelConfig, training: TrainingSpec): number {
-  if (training.type === 'full') return keptVersions.model * (float * parameterCount(config) + decodingBytes(config));
+  if (isMerged(training)) return keptVersions.model * (float * parameterCount(config) + decodingBytes(config));
   return keptVersions.adapter * snapshotCopies * float * trainedCount(config, training);
 }
 

@@ -39,7 +39,7 @@ export function executionPlan(
     threads: threads ?? defaultThreads(),
     device,
     deterministic: device === 'cpu',
-    samplerPath: training.type === 'full' ? 'merged' : 'apart',
+    samplerPath: training.type === 'full' ? 'merged' : (training.samplerPath ?? 'apart'),
     microBatchTokens: tokens,
     lengthMultiple: 16,
     sharePrefixes: true,

@@ -4,6 +4,7 @@ import {
   type ErrorCode,
   errorCatalogue,
   type ModelCard,
+  samplerPaths,
   type TokenUsage,
   type TrainingSpec,
   targetModules,
@@ -114,6 +115,7 @@ const training = z.union([
     rank: z.int(),
     alpha: z.number(),
     targetModules: z.array(z.enum(targetModules)),
+    samplerPath: z.exactOptional(z.enum(samplerPaths).describe('How it is sampled from; absent: apart.')),
   }),
   z.object({ type: z.literal('full') }),
 ]) satisfies z.ZodType<TrainingSpec>;

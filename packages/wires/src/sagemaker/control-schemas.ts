@@ -1,5 +1,5 @@
 /** Request schemas of the control plane, for servers: patterns and ranges of the published API, and our `Loopwright` member. */
-import { approvalStatuses, sessionStatuses, targetModules } from '@loopwright/protocol';
+import { approvalStatuses, samplerPaths, sessionStatuses, targetModules } from '@loopwright/protocol';
 import * as z from 'zod';
 import { schemaRefusal } from '../schema-refusal.js';
 import type { ControlAction } from './routes.js';
@@ -63,6 +63,8 @@ const extension = z.strictObject({
   /** `full` trains every weight; `LoraConfig` is then a placeholder. */
   TrainingType: z.enum(['lora', 'full']).optional(),
   TargetModules: z.array(z.enum(targetModules)).min(1).optional(),
+  /** How versions of the adapter are sampled from. */
+  SamplerPath: z.enum(samplerPaths).optional(),
   /** Initialisation of the adapter. */
   Seed: z.int().min(seedRange.min).max(seedRange.max).optional(),
   Workspace: z.string().min(1).max(64).optional(),

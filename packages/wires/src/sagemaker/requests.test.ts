@@ -152,6 +152,7 @@ test.each<[string, ControlAction, JsonObject, string]>([
   ],
   ['51 tags', 'CreateTrainingSession', { Tags: new Array(51).fill({ Key: 'k', Value: 'v' }) }, 'Tags'],
   ['an unknown extension', 'CreateTrainingSession', { Loopwright: { Rank: 1 } }, 'Loopwright.Rank'],
+  ['an unknown path', 'CreateTrainingSession', { Loopwright: { SamplerPath: 'both' } }, 'Loopwright.SamplerPath'],
   [
     'an unknown module',
     'CreateTrainingSession',

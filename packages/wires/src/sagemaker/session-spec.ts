@@ -24,6 +24,7 @@ export function sessionRequest(request: CreateTrainingSessionRequest): SessionRe
     rank: LoraConfig.Rank,
     alpha: LoraConfig.Alpha,
     targetModules: extension.TargetModules ?? defaultTargetModules,
+    ...(extension.SamplerPath === undefined ? {} : { samplerPath: extension.SamplerPath }),
   };
   return {
     name: request.TrainingSessionName,
@@ -59,6 +60,7 @@ export function encodeCreateTrainingSession(session: NewSession): CreateTraining
     Loopwright: {
       TrainingType: training.type,
       ...(training.type === 'lora' ? { TargetModules: [...training.targetModules] } : {}),
+      ...(training.type === 'lora' && training.samplerPath !== undefined ? { SamplerPath: training.samplerPath } : {}),
       ...(session.seed === undefined ? {} : { Seed: session.seed }),
       ...(session.description === undefined ? {} : { Description: session.description }),
       ...(session.clientToken === undefined ? {} : { ClientToken: session.clientToken }),

@@ -5,10 +5,13 @@ import type { SamplerWeights } from '../../engine.js';
 import type { AdapterWeights } from '../../formats/adapter.js';
 import { readAdapter } from '../../formats/adapter.js';
 import { ModelDirectory } from '../../formats/model-directory.js';
+import type { ModelSource } from '../../formats/model-source.js';
+import { readSamplerPath } from '../../formats/sampler-path.js';
 import { cacheWeightsFile, readWeights } from '../../formats/weights-file.js';
 import type { BaseModel } from '../base-model.js';
 import { checkpointKind } from '../checkpoint-kind.js';
 import { InferenceModel } from './inference-model.js';
+import { mergedVersion } from './merged-version.js';
 import { Snapshot } from './snapshot.js';
 
 /** How many are kept besides those in use. Adapters are small; whole models are not. */
@@ -96,9 +99,17 @@ export class Snapshots implements AsyncDisposable {
   }
 
   async #read(directory: string): Promise<Snapshot> {
-    if ((await checkpointKind(directory)) === 'adapter')
-      return new Snapshot(this.#baseModel, await readAdapter(directory, { model: this.#base.config }));
-    await using source = await ModelDirectory.open(directory);
+    if ((await checkpointKind(directory)) === 'model') {
+      await using source = await ModelDirectory.open(directory);
+      return await this.#own(source); // it is read from until then
+    }
+    const adapter = await readAdapter(directory, { model: this.#base.config });
+    if ((await readSamplerPath(directory)) === 'apart') return new Snapshot(this.#baseModel, adapter);
+    return this.#own(await mergedVersion(this.#base, adapter, directory));
+  }
+
+  /** Of a version that has all weights for itself. */
+  async #own(source: ModelSource): Promise<Snapshot> {
     const cacheDirectory = path.join(this.#options.cacheDirectory, 'versions');
     const file = await cacheWeightsFile(source, { cacheDirectory });
     const { threads, device, tensors } = this.#base;

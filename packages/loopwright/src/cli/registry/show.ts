@@ -50,7 +50,8 @@ export function showVersion(version: VersionDetail, ancestors: readonly VersionD
 
 function trainingText(training: TrainingSpec): string {
   if (training.type === 'full') return 'every weight';
-  return `adapter of rank ${training.rank}, alpha ${training.alpha}, on ${training.targetModules.join(' ')}`;
+  const merged = training.samplerPath === 'merged' ? ', merged to be sampled from' : '';
+  return `adapter of rank ${training.rank}, alpha ${training.alpha}, on ${training.targetModules.join(' ')}${merged}`;
 }
 
 function ancestorText(version: VersionDetail): string {

@@ -36,3 +36,26 @@ test('results of a session, and the session itself, are there after the server s
   expect(outputs[0]!.loss).toBeLessThan(loss);
   await after.close();
 });
+
+test('a version of a merged sampler gives the same tokens and log-probabilities after the server started again', async () => {
+  await using folder = await temporaryDirectory();
+  const models = [{ id: 'tiny', directory: await makeTinyModel(join(folder.path, 'model')) }];
+  const options = { dataDir: join(folder.path, 'data'), models };
+  const data = [{ modelInput: [5, 6, 7], lossFnInputs: { targetTokens: [6, 7, 8], weights: [0, 1, 1] } }];
+  const asked = { numSamples: 2, maxTokens: 8, seed: 4 };
+
+  const first = await startServer(options);
+  const before = new ServiceClient({ baseUrl: first.url });
+  const merged = { baseModel: 'tiny', rank: 2, seed: 1, samplerPath: 'merged' } as const;
+  const training = await before.createLoraTrainingClient(merged);
+  await Promise.all([training.forwardBackward(data, 'cross_entropy'), training.optimStep({ learningRate: 0.01 })]);
+  const { modelPackageArn } = await training.saveWeightsForSampler({ description: 'merged' });
+  const told = await (await before.createSamplingClient({ modelPackageArn })).sample([5, 6], asked);
+  await first.close();
+
+  await using second = await startServer(options);
+  const after = new ServiceClient({ baseUrl: second.url });
+  const again = await (await after.createSamplingClient({ modelPackageArn })).sample([5, 6], asked);
+  expect(again.sequences).toEqual(told.sequences);
+  await after.close();
+});

@@ -1,5 +1,5 @@
 /** What preflight forecasts of a run, and what the run then takes: three settings on the bundled model. */
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { predictModel } from '@loopwright/engine/local';
@@ -15,7 +15,7 @@ import {
   readRun,
   runGrpo,
 } from 'loopwright';
-import { emit } from './report.js';
+import { emit, enginePeakBytes } from './report.js';
 
 const environment = arithmetic();
 const settings = {
@@ -93,13 +93,4 @@ async function take(name: string, each: Settings, { directory, seed }: Place) {
   await run.finish();
   const { steps, record } = await readRun(run.folder);
   return { steps, usage: record.usage![0]!, peakBytes };
-}
-
-/** Largest resident size that a child process of this one has had, by Linux's own count. */
-async function enginePeakBytes(): Promise<number> {
-  const names = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
-  const states = await Promise.all(names.map((pid) => readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')));
-  const children = states.filter((state) => state.includes(`\nPPid:\t${process.pid}\n`));
-  const peaks = children.map((state) => 1024 * Number(/\nVmHWM:\s+(\d+) kB/.exec(state)?.[1] ?? 0));
-  return Math.max(0, ...peaks);
 }

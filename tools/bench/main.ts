@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- WORK`: prints JSON lines for the works that the peers are measured on.
  *
- * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token on the bundled model)
+ * train B S · decode B · generate B · versions COUNT ROWS · snapshot EVERY_SECONDS · sessions COUNT · streams COUNT · grpo · start (connect to first token, of the bundled model and of MODEL_DIR)
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
  * forecast SEED (what preflight says of three runs on the bundled model, and what they take)
  * overlap STEPS MS AT_ONCE SEEDS (GRPO on the bundled model with a slow grader, k = 0, 1, 3: speed and learning curve)

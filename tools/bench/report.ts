@@ -1,5 +1,6 @@
 /** One JSON line a work, in the form that the peers' scripts print too: best and median of the repeats, how it was measured. */
 
+import { readdir, readFile } from 'node:fs/promises';
 import type { SamplerPath } from '@loopwright/protocol';
 
 export interface Settings {
@@ -77,4 +78,13 @@ export function emit(
 
 export function peakMemoryMb(): number {
   return process.resourceUsage().maxRSS / 1024;
+}
+
+/** Largest resident size that a child process of this one has had, by Linux's own count. */
+export async function enginePeakBytes(): Promise<number> {
+  const names = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
+  const states = await Promise.all(names.map((pid) => readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')));
+  const children = states.filter((state) => state.includes(`\nPPid:\t${process.pid}\n`));
+  const peaks = children.map((state) => 1024 * Number(/\nVmHWM:\s+(\d+) kB/.exec(state)?.[1] ?? 0));
+  return Math.max(0, ...peaks);
 }

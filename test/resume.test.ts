@@ -1,4 +1,4 @@
-/** Runs that are killed anywhere and gone on with: weights, metrics and samples are those of a run that nobody disturbed. */
+/** Runs that are killed anywhere and gone on with: weights, metrics, samples and alarms are those of a run that nobody disturbed. */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,8 +39,8 @@ async function live(
   return { outcome: await outcomeOf(folder, last), last };
 }
 
-test('an undisturbed run has something to lose: weights that moved, epochs, measurements', () => {
-  const { weights, metrics, samples } = calm.get('grpo')!;
+test('an undisturbed run has something to lose: weights that moved, epochs, measurements, alarms', () => {
+  const { weights, metrics, samples, alarms } = calm.get('grpo')!;
   expect(weights.some((file) => file.includes('.safetensors '))).toBe(true);
   expect(metrics.map(({ type, step }) => `${type} ${step}`)).toEqual([
     ...['validation 0', 'step-end 1', 'step-end 2', 'step-end 3', 'validation 3'],
@@ -49,6 +49,9 @@ test('an undisturbed run has something to lose: weights that moved, epochs, meas
   expect(samples).toHaveLength(6 * 3 * 4 + 3 * 2);
   for (const line of metrics.filter(({ type }) => type === 'step-end')) expect(line['ratio/max']).toBeCloseTo(1, 4);
   expect(calm.get('sft')!.weights).not.toEqual(weights);
+  // The last is made of what both processes saw where one is killed after step 2; the first is not told again by each.
+  const names = ['guard/learning-rate 1', 'guard/rows-twice 2', 'guard/rows-lost 4'];
+  expect(alarms.map(({ name, step }) => `${name} ${step}`)).toEqual(names);
 });
 
 describe('a run whose process and server are killed', () => {

@@ -113,7 +113,9 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
   const batchOf = shuffledBatches(toLearn, { batchSize, seed });
-  for await (const step of resumableSteps({ loop: 'dpo', steps, checkpoints, signal })) {
+  const state = () => guard.state;
+  const restore = guard.restore.bind(guard);
+  for await (const step of resumableSteps({ loop: 'dpo', steps, checkpoints, signal, state, restore })) {
     const batch = batchOf(step).flat();
     const pass = training.forwardBackwardCustom(batch, loss); // queued at once
     const update = training.optimStep({ learningRate, weightDecay: 0, gradClipNorm: 1 }); // queued behind it

@@ -124,7 +124,9 @@ await withTrainingRun(record, async ({ service, training, run, checkpoints, sign
   using view = createTerminalView({ stream: process.stdout, title: task.name });
   const guard = createGuard({ onAlarm: () => {} }); // the view shows what it raises, and the run keeps it
   const batchOf = shuffledBatches(toLearn, { batchSize, seed });
-  for await (const step of resumableSteps({ loop: 'kto', steps, checkpoints, signal })) {
+  const state = () => guard.state;
+  const restore = guard.restore.bind(guard);
+  for await (const step of resumableSteps({ loop: 'kto', steps, checkpoints, signal, state, restore })) {
     const batch = batchOf(step);
     // Each prompt comes with the answer to another too: how much likelier those became tells how far the model has moved.
     const data = await withReference(ktoData(batch), base);

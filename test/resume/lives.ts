@@ -89,6 +89,8 @@ export interface Outcome {
   readonly metrics: readonly Readonly<Record<string, unknown>>[];
   /** Lines of `samples.jsonl`: what was sampled from which problem, with which logprobs and reward. */
   readonly samples: readonly unknown[];
+  /** Lines of `alarms.jsonl`. */
+  readonly alarms: readonly Readonly<Record<string, unknown>>[];
 }
 
 export async function outcomeOf(folder: string, { stdout }: Pick<LifeEnd, 'stdout'>): Promise<Outcome> {
@@ -98,7 +100,8 @@ export async function outcomeOf(folder: string, { stdout }: Pick<LifeEnd, 'stdou
   const metrics = (await linesOf(folder, 'metrics.jsonl')).map((line) =>
     Object.fromEntries(Object.entries(line).filter(([name]) => !isOfTime(name))),
   );
-  return { weights, state, metrics, samples: await linesOf(folder, 'samples.jsonl') };
+  const [samples, alarms] = [await linesOf(folder, 'samples.jsonl'), await linesOf(folder, 'alarms.jsonl')];
+  return { weights, state, metrics, samples, alarms };
 }
 
 /** How long something took, and shares of that. */

@@ -72,7 +72,8 @@ function watch({ training }: TrainingRun): Trainer {
   });
 }
 
-const problems: Problem[] = ['2+2=', '3+4=', '1+9=', '5+5=', '7+1='].map((question) => ({
+/** One is there twice, which the guard can only see by what it remembers. */
+const problems: Problem[] = ['2+2=', '3+4=', '1+9=', '5+5=', '7+1=', '2+2='].map((question) => ({
   id: question,
   question,
   answer: '',
@@ -89,11 +90,14 @@ const environment: Environment = {
   },
 };
 
+/** Alarms are kept in the run folder, and not printed. */
+const guard = { onAlarm: () => {} };
+
 async function grpo(parts: TrainingRun): Promise<void> {
   const { run, checkpoints, signal } = parts;
   await runGrpo({
     ...{ training: watch(parts), environment, problems, steps, checkpoints, signal, learningRate },
-    ...{ groupsPerStep: 3, samplesPerGroup: 4, maxTokens: 6, seed: 5, gradClipNorm: 1, guard: false },
+    ...{ groupsPerStep: 3, samplesPerGroup: 4, maxTokens: 6, seed: 5, gradClipNorm: 1, guard },
     validation: { problems: problems.slice(0, 2), everySteps: 3 },
     onValidation: run.onValidation,
     onStep: async (step) => {
@@ -112,7 +116,7 @@ async function sft(parts: TrainingRun): Promise<void> {
   );
   await runSft({
     ...{ training: watch(parts), data: data.slice(2), heldOut: data.slice(0, 2), batchSize: 3, epochs: steps / 3 },
-    ...{ seed: 5, learningRate, checkpoints, signal },
+    ...{ seed: 5, learningRate, checkpoints, signal, guard },
     onStep: async (step) => {
       await run.onStep(step);
       console.log(`step ${step.step}`);

@@ -154,6 +154,7 @@ export type { AlarmDecision, Guard, GuardOptions } from './guard/guard.js';
 export { createGuard } from './guard/guard.js';
 export type { AlarmLimits, AlarmName } from './guard/registry.js';
 export { alarmRules } from './guard/registry.js';
+export type { GuardState } from './guard/state.js';
 export type { DistillationOptions, StudentSample } from './losses/distillation.js';
 export { distillationData } from './losses/distillation.js';
 export type { DpoOptions, IpoOptions } from './losses/dpo.js';

@@ -123,6 +123,7 @@ export type {
   GspoOptions,
   Guard,
   GuardOptions,
+  GuardState,
   HttpRewardOptions,
   HumanEvalRow,
   Interval,

@@ -63,7 +63,7 @@ export interface RowFacts {
   readonly epochs?: readonly number[];
   /** How many rows of the next epoch may come before the last of this one; default 0. */
   readonly slack?: number;
-  /** Left out on purpose so far, such as with `stalePolicy: 'drop'`. */
+  /** Left out on purpose in this step, such as with `stalePolicy: 'drop'`. */
   readonly dropped?: number;
   /** Lines of the data that could not be read, as the data set counts them. */
   readonly unread?: number;

@@ -7,6 +7,7 @@ import { emptyHistory, type History, remember, withValidation } from './history.
 import { type Observation, observationOf } from './observation.js';
 import { type AlarmLimits, type AlarmName, alarmRules } from './registry.js';
 import { type AlarmRule, type Look, pageOf, type Sighting } from './rule.js';
+import { type GuardState, guardState, historyFrom, historyState } from './state.js';
 
 /** What becomes of a run after an alarm. */
 export type AlarmDecision = 'continue' | 'stop';
@@ -72,6 +73,24 @@ export class Guard {
   /** All that were raised, in their order. */
   get alarms(): readonly Alarm[] {
     return this.#alarms;
+  }
+
+  /** What it remembers between two steps, to be saved with a checkpoint. Not in it: samplers, which are of their process, and {@link alarms}. */
+  get state(): GuardState {
+    return { ongoing: Object.fromEntries(this.#ongoing), ...historyState(this.#history) };
+  }
+
+  /**
+   * Goes on, before its first step, from what another guard remembered.
+   *
+   * @throws `data_invalid` for what is no such state
+   */
+  restore(state: GuardState): void {
+    const { data, error } = guardState.safeParse(state);
+    if (data === undefined) throw unreadable(error);
+    const { ongoing, ...history } = data;
+    for (const [name, each] of Object.entries(ongoing)) this.#ongoing.set(name, each);
+    this.#history = historyFrom(history);
   }
 
   /**
@@ -157,6 +176,16 @@ function stopped(alarm: Alarm, cause: unknown): LoopwrightError {
     message: `${alarmText(alarm)}. The run has ended: no gradient is pending, and the weights are those after step ${step}`,
     details: { alarm: name, level, step, page, remedy },
     cause,
+  });
+}
+
+function unreadable(error: { readonly issues: readonly { readonly path: readonly PropertyKey[] }[] }): Error {
+  return complaint({
+    code: 'data_invalid',
+    field: ['state', ...(error.issues[0]?.path ?? [])].join('.'),
+    expected: 'what `state` of a guard gave',
+    got: 'something else',
+    remedy: 'go on with the version of loopwright that saved it, or without it',
   });
 }
 

@@ -1,6 +1,7 @@
 /** Which groups of answers there were lately, by a hash: to see the same ones come again. */
 import type { GroupFacts } from './facts.js';
 import type { Observation } from './observation.js';
+import { TwoHashes } from './two-hashes.js';
 
 /** Groups that are remembered. */
 const keptGroups = 256;
@@ -10,19 +11,15 @@ export interface PastGroups {
   readonly hashes: ReadonlyMap<string, number>;
 }
 
-/** Undefined without a prompt. Two hashes of 32 bits, so that 256 groups meet by chance less than once in 10^14 steps. */
+/** Undefined without a prompt. Of 64 bits, so that 256 groups meet by chance less than once in 10^14 steps. */
 export function groupHash({ prompt, samples }: GroupFacts): string | undefined {
   if (prompt === undefined) return undefined;
-  let [a, b] = [0x811c9dc5, 0x9e3779b9];
-  const add = (value: number): void => {
-    a = Math.imul(a ^ value, 0x01000193);
-    b = Math.imul(b ^ value, 0x85ebca6b) ^ (b >>> 15);
-  };
+  const hashes = new TwoHashes();
   for (const tokens of [prompt, ...samples.map((sample) => sample.tokens)]) {
-    add(-1 - tokens.length);
-    for (let i = 0; i < tokens.length; i++) add(tokens[i]!);
+    hashes.add(-1 - tokens.length);
+    for (let i = 0; i < tokens.length; i++) hashes.add(tokens[i]!);
   }
-  return `${a >>> 0} ${b >>> 0}`;
+  return hashes.text;
 }
 
 export function rememberGroups({ hashes }: PastGroups, { step, groups }: Observation): PastGroups {

@@ -4,6 +4,7 @@ import type { StepFacts } from '../guard/facts.js';
 import { groupFacts } from '../guard/loop-facts.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
 import type { GroupOrigin, Resolved } from './grpo-options.js';
+import type { GrpoState } from './grpo-state.js';
 import { LoopGuard } from './loop-guard.js';
 import type { Policy } from './rollout-pool.js';
 
@@ -11,8 +12,8 @@ export interface GrpoGuardOptions {
   readonly run: Resolved;
   /** How many problems an epoch has; undefined where they are drawn. */
   readonly problems: number | undefined;
-  /** Epochs before it began in another process, so this one can't know which of their problems were taken. */
-  readonly wholeEpochsFrom: number;
+  /** Where another process stopped; undefined at the beginning. */
+  readonly from: GrpoState | undefined;
 }
 
 export interface GrpoFacts<G>
@@ -24,11 +25,14 @@ export interface GrpoFacts<G>
 
 export class GrpoGuard extends LoopGuard {
   readonly #options: GrpoGuardOptions;
-  #dropped = 0;
+  /** Epochs before it began in a process whose guard left nothing, so this one can't know which of their problems were taken. */
+  readonly #wholeEpochsFrom: number;
 
   constructor(options: GrpoGuardOptions) {
-    const { guard, onNotice, maxStepsOffPolicy, maxGraderErrorShare } = options.run;
+    const { run, problems = 1, from } = options;
+    const { guard, onNotice, maxStepsOffPolicy, maxGraderErrorShare } = run;
     super({
+      state: from?.guard,
       guard,
       onNotice,
       limits: {
@@ -38,13 +42,14 @@ export class GrpoGuard extends LoopGuard {
       },
     });
     this.#options = options;
+    const isUnknown = from !== undefined && from.guard === undefined;
+    this.#wholeEpochsFrom = isUnknown ? Math.floor((from.stream.next - 1) / problems) + 1 : 0;
   }
 
   lookAt<G extends SampledRollouts>({ groups, policy, ...facts }: GrpoFacts<G>): readonly Alarm[] {
-    const { run, problems, wholeEpochsFrom } = this.#options;
-    this.#dropped += facts.metrics?.['groups/dropped'] ?? 0;
+    const { run, problems } = this.#options;
     const epochOf = ({ problemIndex }: GroupOrigin): number => Math.floor(problemIndex / (problems ?? 1));
-    const known = groups.filter((group) => epochOf(group) >= wholeEpochsFrom);
+    const known = groups.filter((group) => epochOf(group) >= this.#wholeEpochsFrom);
     const rows =
       problems === undefined
         ? {}
@@ -54,7 +59,7 @@ export class GrpoGuard extends LoopGuard {
               epochs: known.map(epochOf),
               of: problems,
               slack: (run.maxStepsOffPolicy + 1) * run.groupsPerStep,
-              dropped: this.#dropped,
+              dropped: facts.metrics?.['groups/dropped'] ?? 0,
             },
           };
     return this.look({

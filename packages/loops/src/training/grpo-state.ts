@@ -1,6 +1,7 @@
 /** What a GRPO loop keeps between two steps, besides weights and the number of the step. */
 import * as z from 'zod/mini';
 import type { JsonValue } from '../data/row.js';
+import { type GuardState, guardState } from '../guard/state.js';
 import type { SavedTicket, StreamState } from './problem-stream.js';
 
 export interface GrpoState {
@@ -13,6 +14,8 @@ export interface GrpoState {
   /** The step that made the weights; 0 before the first. */
   readonly policyStep: number;
   readonly skippedSteps: number;
+  /** Absent where the guard is off, and in checkpoints from before it was kept. */
+  readonly guard?: GuardState;
 }
 
 const count = z.int().check(z.minimum(0));
@@ -28,6 +31,7 @@ const grpoState = z.object({
   updates: count,
   policyStep: count,
   skippedSteps: count,
+  guard: z.exactOptional(guardState),
 });
 
 export function readGrpoState(state: JsonValue): GrpoState | undefined {

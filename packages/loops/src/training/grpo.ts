@@ -146,11 +146,12 @@ async function steps<P, G extends SampledRollouts, A>(
   let policy: Policy = { sampler, step: from?.policyStep ?? 0, updates: from?.updates ?? 0 };
   const pending = from?.pending.map((ticket) => stream.restore(ticket)) ?? [];
   const pool = new RolloutPool({ task, stream, scope, run, engine, policy, pending });
-  const wholeEpochsFrom = Math.floor(((from?.stream.next ?? 0) - 1) / (problems?.length ?? 1)) + 1;
-  const guard = new GrpoGuard({ run, problems: problems?.length, wholeEpochsFrom });
+  const guard = new GrpoGuard({ run, problems: problems?.length, from });
   const end = (step: number): Promise<void> => {
     const { step: policyStep, updates } = policy;
-    const state = { stream: stream.state, pending: pool.pending, updates, policyStep, skippedSteps };
+    const state = (): GrpoState => {
+      return { stream: stream.state, pending: pool.pending, updates, policyStep, skippedSteps, ...guard.state };
+    };
     return progress.end(scope, state, { isLast: step === run.steps });
   };
 

@@ -4,6 +4,7 @@ import { type Alarm, alarmText } from '../guard/alarm.js';
 import type { StepFacts } from '../guard/facts.js';
 import { createGuard, type Guard, type GuardOptions } from '../guard/guard.js';
 import type { AlarmLimits } from '../guard/registry.js';
+import type { GuardState } from '../guard/state.js';
 import type { LoopNotice } from './grpo-options.js';
 
 export interface LoopGuardOptions {
@@ -11,17 +12,25 @@ export interface LoopGuardOptions {
   readonly onNotice: (notice: LoopNotice) => void;
   /** What follows from other options of the loop; the guard's own come before it. */
   readonly limits?: AlarmLimits;
+  /** Of the process that the run goes on from. */
+  readonly state: GuardState | undefined;
 }
 
 export class LoopGuard {
   readonly #guard: Guard | undefined;
 
-  constructor({ guard, onNotice, limits = {} }: LoopGuardOptions) {
+  constructor({ guard, onNotice, limits = {}, state }: LoopGuardOptions) {
     if (guard === false) return;
     const { onAlarm = (alarm: Alarm) => onNotice({ type: 'alarm', message: alarmText(alarm) }) } = guard;
     const own: Readonly<Record<string, object | undefined>> = { ...guard.limits };
     const merged = Object.entries(limits).map(([name, values]) => [name, { ...values, ...own[name] }]);
     this.#guard = createGuard({ ...guard, onAlarm, limits: { ...guard.limits, ...Object.fromEntries(merged) } });
+    if (state !== undefined) this.#guard.restore(state);
+  }
+
+  /** For a checkpoint: nothing where the guard is off. */
+  get state(): { readonly guard?: GuardState } {
+    return this.#guard === undefined ? {} : { guard: this.#guard.state };
   }
 
   look(facts: StepFacts): readonly Alarm[] {

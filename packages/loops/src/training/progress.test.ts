@@ -1,12 +1,14 @@
 /** Loops that are cut off and gone on with: as if nothing had happened. */
 import { describe, expect, it } from 'vitest';
+import type { JsonValue } from '../data/row.js';
 import { sftDatum } from '../datums/sft-datum.js';
 import type { Environment } from '../environments/environment.js';
+import { type Alarm, alarmText } from '../guard/alarm.js';
 import { createRandom } from '../random.js';
 import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../testing/bandit.js';
 import { MemoryCheckpoints } from '../testing/memory-checkpoints.js';
 import { rejection } from '../testing/rejection.js';
-import type { Checkpoints } from './checkpoints.js';
+import type { Checkpoints, LoopPosition } from './checkpoints.js';
 import { runGrpo } from './grpo.js';
 import type { GrpoOptions } from './grpo-options.js';
 import { resumableSteps } from './resumable-steps.js';
@@ -44,12 +46,13 @@ const grpo = (options: Partial<GrpoOptions<ReturnType<typeof copyProblem>>>): Lo
       },
       ...options,
       ...part,
-      guard: false,
+      guard: { onAlarm: () => {} },
       onNotice: ({ message }) => void notices.push(message),
-      onStep: ({ step, type, metrics, groups }) =>
+      onStep: ({ step, type, metrics, groups, alarms }) =>
         note(step, {
           type,
           metrics,
+          alarms,
           problems: groups.map(({ problemIndex, policyStep, problem }) => [problemIndex, policyStep, problem.id]),
         }),
     });
@@ -61,18 +64,20 @@ const tokenizer = characterTokenizer();
 const data = [0, 1, 2, 3, 4, 5, 6].map((digit) =>
   sftDatum({ prompt: tokenizer.encode(`${digit}`), completion: tokenizer.encode(String(9 - digit)) }),
 );
-const sft: Loop = {
+const sftOver = (rows: typeof data): Loop => ({
   between: 'forward-backward',
   run: async (part, note, { steps = 8 } = {}) => {
     const notices: string[] = [];
     await runSft({
-      ...{ data, heldOut: data.slice(0, 2), epochs: steps / 4, batchSize: 2, seed: 3, ...noClock, ...part },
+      ...{ data: rows, heldOut: data.slice(0, 2), epochs: steps / 4, batchSize: 2, seed: 3, ...noClock, ...part },
+      guard: { onAlarm: () => {} },
       onNotice: ({ message }) => void notices.push(message),
-      onStep: ({ step, metrics }) => note(step, metrics),
+      onStep: ({ step, metrics, alarms }) => note(step, { metrics, alarms }),
     });
     return { notices };
   },
-};
+});
+const sft = sftOver(data);
 
 const loops: [string, Loop][] = [
   ['GRPO that draws', grpo({})],
@@ -162,6 +167,59 @@ describe.each(loops)('%s', (_name, loop) => {
     expect(seen).toEqual([1, 2, 3, 4].map((n) => steps + n));
   });
 });
+
+/** The last problem or example is there twice; groups are small, so that an epoch lasts several steps. */
+const doubled: [string, Loop][] = [
+  ['GRPO', grpo({ problems: [...problems, problems[0]!], groupsPerStep: 1 })],
+  ['SFT', sftOver([...data, data[0]!])],
+];
+
+describe.each(doubled)('alarms of %s whose evidence lies before and after a resume', (_name, loop) => {
+  /** Lives of one step each, on the same checkpoints. */
+  async function liveByStep(
+    memory: MemoryCheckpoints,
+    change: (position: LoopPosition) => LoopPosition = (same) => same,
+  ) {
+    const raised: Alarm[] = [];
+    for (let life = 1, isOver = false; !isOver; life++) {
+      expect(life).toBeLessThan(20);
+      let passes = 0;
+      const onCall = (call: string): void => {
+        if (call === 'optim-step' && passes++ > 0) throw new Error('killed');
+      };
+      const { training, checkpoints } = memory.open({ every: 1, onCall });
+      const { resumed } = checkpoints;
+      const part = { training, checkpoints: { ...checkpoints, ...(resumed && { resumed: change(resumed) }) } };
+      isOver = await loop.run(part, noteAlarms(raised)).then(
+        () => true,
+        (error: Error) => error.message !== 'killed',
+      );
+    }
+    return raised.map(alarmText);
+  }
+
+  it('are raised at the step at which an undisturbed run raises them', async () => {
+    const calm: Alarm[] = [];
+    await loop.run({ training: new Bandit() }, noteAlarms(calm));
+    const twice = calm.find(({ name }) => name === 'guard/rows-twice');
+    expect(twice?.step).toBeGreaterThan(1);
+    expect(await liveByStep(new MemoryCheckpoints())).toEqual(calm.map(alarmText));
+  });
+
+  it('are not, and no others, where a checkpoint has no guard in it, as those of before', async () => {
+    const without = ({ state, ...rest }: LoopPosition): LoopPosition => {
+      const { guard, ...own } = state as Readonly<Record<string, JsonValue>>; // true: a loop's state is an object
+      expect(guard).toBeDefined();
+      return { ...rest, state: own };
+    };
+    const texts = await liveByStep(new MemoryCheckpoints(), without);
+    expect(texts.filter((text) => text.startsWith('guard/rows'))).toEqual([]);
+  });
+});
+
+function noteAlarms(raised: Alarm[]): Note {
+  return (_step, line) => void raised.push(...(line as { readonly alarms: readonly Alarm[] }).alarms); // true: the loops here note them
+}
 
 it('what overlaps is gone on with too: each problem once, none lost', async () => {
   const memory = new MemoryCheckpoints();

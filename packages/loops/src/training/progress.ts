@@ -63,13 +63,13 @@ export class Progress<S extends object> {
     return scope.all<T>(work, this.start);
   }
 
-  /** The end of a step, after all that is told of it. Saves where that is due. */
-  async end(scope: Scope, state: S, { isLast }: { readonly isLast: boolean }): Promise<void> {
+  /** The end of a step, after all that is told of it. Saves where that is due. @param state as it is now; asked at once, and only where there are checkpoints */
+  async end(scope: Scope, state: () => S, { isLast }: { readonly isLast: boolean }): Promise<void> {
     const { loop, checkpoints } = this.#options;
     this.#step += 1;
     this.#isTraining = false;
     if (checkpoints === undefined) return;
-    this.#unsaved = { loop, step: this.#step, state: state as JsonValue }; // true: S is plain JSON
+    this.#unsaved = { loop, step: this.#step, state: state() as JsonValue }; // true: S is plain JSON
     if (isLast || this.#step % checkpoints.every === 0) await this.#save(scope);
   }
 

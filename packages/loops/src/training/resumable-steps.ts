@@ -12,7 +12,7 @@ export interface ResumableStepsOptions<S> extends CheckpointOptions {
   readonly loop: string;
   /** Of the whole run. */
   readonly steps: number;
-  /** What the loop has to know besides the step, as plain JSON, such as the state of a random stream; with {@link shuffledBatches} nothing. Asked between two steps. */
+  /** What the loop has to know besides the step, as plain JSON, such as the state of a random stream or of a guard; with {@link shuffledBatches} no place in the data. Asked between two steps. */
   readonly state?: () => S;
   /** Given that back where the run goes on, before the first step. */
   readonly restore?: (state: S) => void;
@@ -49,7 +49,8 @@ export async function* resumableSteps<S extends JsonValue>({
   const { resumed } = checkpoints ?? {};
   if (resumed !== undefined) {
     if (resumed.loop !== loop) throw otherLoop(loop, resumed);
-    restore?.(resumed.state as S); // true: what `state` gave to a loop of this name
+    // A checkpoint that was made without `state` has none.
+    if (resumed.state !== null) restore?.(resumed.state as S); // true: what `state` gave to a loop of this name
     if (resumed.step >= steps) onNotice({ type: 'nothing-left', message: nothingLeft(resumed.step, '`steps`') });
   }
   let saved = resumed?.step ?? 0;

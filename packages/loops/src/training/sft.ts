@@ -160,9 +160,10 @@ export async function runSft({
     await look(progress.step);
     const before = progress.state === undefined ? after : progress.state.before;
     const metrics: Metrics[] = [];
-    const guard = new LoopGuard({ guard: guardOptions, onNotice });
-    // Of an epoch that began in another process this one can't know which examples were taken.
-    const wholeEpochsFrom = from.offset > 0 ? from.epoch + 1 : from.epoch;
+    const guard = new LoopGuard({ guard: guardOptions, onNotice, state: progress.state?.guard });
+    // Of an epoch that began in a process whose guard left nothing this one can't know which examples were taken.
+    const isUnknown = progress.state !== undefined && progress.state.guard === undefined;
+    const wholeEpochsFrom = isUnknown && from.offset > 0 ? from.epoch + 1 : from.epoch;
     for (const { examples, epoch, next } of batches) {
       scope.check();
       const start = now();
@@ -189,7 +190,9 @@ export async function runSft({
       });
       await onStep?.({ type: 'step-end', step, totalSteps, metrics: stepMetrics, alarms });
       await guard.act(alarms);
-      await progress.end(scope, { ...next, before: before ?? null }, { isLast: step === totalSteps });
+      await progress.end(scope, () => ({ ...next, before: before ?? null, ...guard.state }), {
+        isLast: step === totalSteps,
+      });
       after = await validate(step);
       await look(step);
       if (next.epoch > epoch && next.epoch < epochs) {

@@ -100,7 +100,6 @@ export const heldOutFalls = alarmRule({
     },
   },
   look({ now, past, limits }) {
-    if (now.facts.validation === undefined) return undefined;
     const last = past.validations.slice(-3);
     const [first, second, third] = last.map(scoreOf);
     if (first === undefined || second === undefined || third === undefined) return undefined;
@@ -109,6 +108,7 @@ export const heldOutFalls = alarmRule({
     const before = past.steps.filter(({ step }) => step <= last[0]!.step).slice(-5);
     const isReward = now.metrics['reward/mean'] !== undefined;
     const name = isReward ? 'reward/mean' : 'loss/mean';
+    if (now.metrics[name] === undefined) return undefined;
     const [from, to] = [
       valuesOf(before.length > 0 ? before : since.slice(0, 1), name),
       valuesOf([...since, now].slice(-5), name),

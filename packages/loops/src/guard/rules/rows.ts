@@ -23,7 +23,7 @@ export const rowsTwice = alarmRule({
     return {
       level: past.rows.repeated + again.length > limits.share * rows.of ? 'warn' : 'note',
       seen: `${again.length} of ${rows.keys.length} rows of the step were taken before in epoch ${again[0]!.epoch + 1}`,
-      where: `the first: row ${rows.keys.indexOf(again[0]!.key)} of the step`,
+      where: `the first: row ${again[0]!.row} of the step`,
     };
   },
 });
@@ -40,7 +40,8 @@ export const rowsLost = alarmRule({
     const { rows } = facts;
     if (rows === undefined) return undefined;
     const ended = endedEpochs(past.rows, rows).find(({ missing }) => missing > 0);
-    const { dropped = 0, unread = 0 } = rows;
+    const { unread = 0 } = rows;
+    const dropped = past.rows.dropped + (rows.dropped ?? 0);
     if (ended !== undefined)
       return {
         level: ended.missing > dropped ? 'warn' : 'note',

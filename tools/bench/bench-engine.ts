@@ -8,15 +8,15 @@ import type { Settings } from './report.js';
 
 /** Runs work on an engine that is closed, with its files, at the end. */
 export async function withEngine(
-  settings: Settings,
+  { modelDirectory, threads, lowMemory, samplerPrecision }: Settings,
   work: (engine: LocalEngine, folder: string) => Promise<void>,
   options: Partial<LocalEngineOptions> = {},
 ): Promise<void> {
   const cacheDirectory = await mkdtemp(path.join(tmpdir(), 'loopwright-bench-'));
   try {
     const engine = await LocalEngine.load(
-      { id: 'bench', directory: settings.modelDirectory },
-      { cacheDirectory, threads: settings.threads, lowMemory: settings.lowMemory, ...options },
+      { id: 'bench', directory: modelDirectory },
+      { cacheDirectory, threads, lowMemory, samplerPrecision, ...options },
     );
     await work(engine, cacheDirectory);
     await engine[Symbol.asyncDispose]();

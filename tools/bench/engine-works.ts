@@ -54,7 +54,7 @@ export function train(settings: Settings, B: number, S: number): Promise<void> {
 
 /** B sequences from B different prompts; prefill apart by a run of one new token. */
 export function generate(settings: Settings, B: number, { prefill }: { prefill: 'apart' | 'included' }): Promise<void> {
-  const { prompt, newTokens, adapter } = settings;
+  const { prompt, newTokens, adapter, samplerPrecision: precision } = settings;
   return withEngine(settings, async (engine, folder) => {
     const weights = adapter === 'none' ? ({ type: 'base' } as const) : await saveVersion(engine, adapter, folder);
     let tokens = 0;
@@ -86,6 +86,8 @@ export function generate(settings: Settings, B: number, { prefill }: { prefill: 
         value: count / Math.min(...taken),
         unit: 'tok/s',
         adapter,
+        precision,
+        ...(engine.precisionEffect === undefined ? {} : { effect: engine.precisionEffect }),
         median: count / median(taken),
         prefill_tok_s: (B * prompt) / Math.min(...first),
         seconds: Math.min(...whole),

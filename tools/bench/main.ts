@@ -5,7 +5,7 @@
  * sandbox COUNT WORKERS python|javascript (many small programs at once; needs no model) · data GIB (a large JSONL file in flat memory; needs no model)
  * forecast SEED (what preflight says of three runs on the bundled model, and what they take)
  * overlap STEPS MS AT_ONCE SEEDS (GRPO on the bundled model with a slow grader, k = 0, 1, 3: speed and learning curve)
- * Environment: MODEL_DIR, THREADS=2, REPEATS=3, ADAPTER=none|apart|merged (decode, generate), CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
+ * Environment: MODEL_DIR, THREADS=2, REPEATS=3, ADAPTER=none|apart|merged (decode, generate), PRECISION=float32|int8 (decode, generate), CLOCK=wall|cpu, MEMORY=low, PROMPT=64, NEW=64
  */
 import { data } from './data-works.js';
 import { generate, train } from './engine-works.js';

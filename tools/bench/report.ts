@@ -1,6 +1,7 @@
 /** One JSON line a work, in the form that the peers' scripts print too: best and median of the repeats, how it was measured. */
 
 import { readdir, readFile } from 'node:fs/promises';
+import { requirePrecisionName, type SamplerPrecision } from '@loopwright/engine';
 import type { SamplerPath } from '@loopwright/protocol';
 
 export interface Settings {
@@ -13,6 +14,8 @@ export interface Settings {
   readonly adapter: 'none' | SamplerPath;
   /** Sessions are made with the engine's low-memory option. */
   readonly lowMemory: boolean;
+  /** Of decoding. */
+  readonly samplerPrecision: SamplerPrecision;
   /** Prompt tokens of the sampling works. */
   readonly prompt: number;
   /** New tokens of the sampling works. */
@@ -34,6 +37,7 @@ export function settingsFrom(env: Readonly<Record<string, string | undefined>>):
     clock: env.CLOCK === 'cpu' ? 'cpu' : 'wall',
     adapter: env.ADAPTER === 'apart' || env.ADAPTER === 'merged' ? env.ADAPTER : 'none',
     lowMemory: env.MEMORY === 'low',
+    samplerPrecision: requirePrecisionName(env.PRECISION ?? 'float32'),
     prompt: number('PROMPT', 64),
     newTokens: number('NEW', 64),
   };
@@ -66,14 +70,13 @@ export function emit(
   line: { work: string; value: number; unit: string } & Readonly<Record<string, unknown>>,
   { threads, clock }: Pick<Settings, 'threads' | 'clock'>,
 ): void {
-  const { work, value, unit, ...more } = line;
+  const { work, value, unit, precision = 'float32', ...more } = line;
+  const peer = precision === 'float32' ? 'loopwright fp32' : `loopwright ${precision}`;
   const round = (number: number) => Number(number.toPrecision(5));
   const shown = Object.fromEntries(
     Object.entries(more).map(([key, item]) => [key, typeof item === 'number' ? round(item) : item]),
   );
-  process.stdout.write(
-    `${JSON.stringify({ work, peer: 'loopwright fp32', value: round(value), unit, threads, clock, ...shown })}\n`,
-  );
+  process.stdout.write(`${JSON.stringify({ work, peer, value: round(value), unit, threads, clock, ...shown })}\n`);
 }
 
 export function peakMemoryMb(): number {

@@ -21,6 +21,7 @@ import type {
   VersionId,
 } from '@loopwright/protocol';
 import type { Device } from './devices.js';
+import type { PrecisionEffect, SamplerPrecision } from './precision.js';
 
 /** Everything about how a session is computed that could change bits; fixed at creation and recorded with it. */
 export interface ExecutionPlan {
@@ -33,6 +34,8 @@ export interface ExecutionPlan {
   readonly deterministic: boolean;
   /** `apart`: adapters are inputs beside constant base weights. `merged`: the sampler's weights are its own, as always for full training. */
   readonly samplerPath: SamplerPath;
+  /** What decoding steps and heads compute in; absent in plans made before there was a choice: `float32`. Prompts and scores are float32 always. */
+  readonly samplerPrecision?: SamplerPrecision;
   /** Tokens at most in one micro-batch, padding included. */
   readonly microBatchTokens: number;
   /** Sequence lengths are padded to a multiple of this. */
@@ -118,6 +121,8 @@ export interface Engine extends AsyncDisposable {
   readonly model: ModelCard;
   /** Identity of this incarnation of the engine; changes when its process was restarted and all sessions are gone. */
   readonly incarnation: string;
+  /** Of an engine that samples in less than float32. */
+  readonly precisionEffect?: PrecisionEffect | undefined;
 
   createSession(spec: SessionSpec, options?: SessionOptions): Promise<ExecutionPlan>;
   /** Frees everything of a session; unknown names are fine. */

@@ -29,5 +29,11 @@ export { readSnapshotInfo } from './formats/session-snapshot.js';
 export { describeHost, type HostFacts, hostFacts, requireSupportedHost } from './local/ort/host.js';
 export { defaultMaxMemoryBytes, machineMemoryBytes } from './machine-memory.js';
 export { nudgeThreadPool } from './nudge-thread-pool.js';
+export {
+  type PrecisionEffect,
+  requirePrecisionName,
+  type SamplerPrecision,
+  samplerPrecisions,
+} from './precision.js';
 export { defaultSwapAfterMs, type SwapEvent } from './swap.js';
 export { defaultThreads } from './threads.js';

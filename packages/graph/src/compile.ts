@@ -1,6 +1,6 @@
 /** The way from a graph to a model that the runtime loads: passes, then lowering. */
 import type { Graph, Value } from './graph.js';
-import { type LoweredProgram, type LowerOptions, lower } from './onnx/lowering.js';
+import { type LoweredProgram, lower } from './onnx/lowering.js';
 import { foldConstants } from './passes/fold.js';
 import { fuseKernels } from './passes/fuse.js';
 import { shareSubexpressions } from './passes/share.js';
@@ -12,10 +12,6 @@ export function optimize(original: Program): Program {
 }
 
 /** Compiles the named outputs of a graph to the bytes of an ONNX model. */
-export function compile(
-  graph: Graph,
-  outputs: Readonly<Record<string, Value>>,
-  options: LowerOptions = {},
-): LoweredProgram {
-  return lower(optimize(program(graph, outputs)), options);
+export function compile(graph: Graph, outputs: Readonly<Record<string, Value>>): LoweredProgram {
+  return lower(optimize(program(graph, outputs)));
 }

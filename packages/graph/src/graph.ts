@@ -3,7 +3,8 @@ import type { OpName } from './ops/registry.js';
 import { opTable } from './ops/registry.js';
 import { canonical, type Shape, show } from './shape.js';
 
-export type DType = 'float32' | 'int64' | 'bool';
+/** `int8`: weights that were rounded; no arithmetic but the product that is made for them. */
+export type DType = 'float32' | 'int64' | 'bool' | 'int8';
 
 export interface ValueType {
   readonly dtype: DType;
@@ -27,8 +28,16 @@ export type Source =
 
 /** Data that is part of the program: small arrays inline, large ones by place in a file. */
 export type Constant =
-  | { readonly type: 'inline'; readonly data: Float32Array | BigInt64Array | Uint8Array }
-  | { readonly type: 'external'; readonly name: string; readonly offset: number; readonly sizeBytes: number };
+  | { readonly type: 'inline'; readonly data: Float32Array | BigInt64Array | Int8Array }
+  | { readonly type: 'external'; readonly name: string; readonly place: FilePlace };
+
+/** Where an array lies in a file. */
+export interface FilePlace {
+  /** Its name, relative to the folder that the model is loaded from. */
+  readonly file: string;
+  /** Bytes from the start. */
+  readonly offset: number;
+}
 
 export interface Node {
   readonly op: OpName;
@@ -61,21 +70,20 @@ export class Graph {
     return value;
   }
 
-  constant(data: Float32Array | BigInt64Array, shape: readonly number[]): Value {
+  constant(data: Float32Array | BigInt64Array | Int8Array, shape: readonly number[]): Value {
     const count = shape.reduce((a, b) => a * b, 1);
     if (count !== data.length)
       throw new Error(`constant of shape ${show(shape)} needs ${count} values, got ${data.length}`);
-    const dtype = data instanceof Float32Array ? 'float32' : 'int64';
+    const dtype = data instanceof Float32Array ? 'float32' : data instanceof Int8Array ? 'int8' : 'int64';
     return this.#value({ dtype, shape }, { type: 'constant', constant: { type: 'inline', data } });
   }
 
-  /** A float32 array that lies at `offset` of the weights file that is named when the program is written. */
-  externalConstant(name: string, shape: readonly number[], offset: number): Value {
-    const sizeBytes = 4 * shape.reduce((a, b) => a * b, 1);
-    return this.#value(
-      { dtype: 'float32', shape },
-      { type: 'constant', constant: { type: 'external', name, offset, sizeBytes } },
-    );
+  /** An array that lies in a file. */
+  externalConstant(
+    name: string,
+    { dtype = 'float32', shape, ...place }: FilePlace & { readonly dtype?: DType; readonly shape: readonly number[] },
+  ): Value {
+    return this.#value({ dtype, shape }, { type: 'constant', constant: { type: 'external', name, place } });
   }
 
   /** A float32 number of shape []; equal numbers are one value. */

@@ -1,9 +1,9 @@
 /** Array programs with symbolic shapes and reverse-mode differentiation, compiled to ONNX. */
 export { compile, optimize } from './compile.js';
 export { gradients, type Seed } from './gradients.js';
-export type { Attributes, DType, Node, Region, Value, ValueType } from './graph.js';
+export type { Attributes, DType, FilePlace, Node, Region, Value, ValueType } from './graph.js';
 export { Graph, scalarOf } from './graph.js';
-export type { LoweredProgram, LowerOptions } from './onnx/lowering.js';
+export type { LoweredProgram } from './onnx/lowering.js';
 export { lower } from './onnx/lowering.js';
 export { add } from './ops/add.js';
 export { cast } from './ops/cast.js';
@@ -16,6 +16,7 @@ export { expandLike } from './ops/expand-like.js';
 export { gather } from './ops/gather.js';
 export { gatherElements } from './ops/gather-elements.js';
 export { gatherRows } from './ops/gather-rows.js';
+export { int8MatMul } from './ops/int8-mat-mul.js';
 export { lessOrEqual } from './ops/less-or-equal.js';
 export { linearLogprob } from './ops/linear-logprob.js';
 export { log } from './ops/log.js';

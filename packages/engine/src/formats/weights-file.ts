@@ -17,7 +17,7 @@ import { bytesOf, readFully } from './source-file.js';
 const layoutVersion = 1;
 
 /** Memory pages; external data that starts on one can be mapped. */
-const alignmentBytes = 4096;
+export const alignmentBytes = 4096;
 
 export interface WeightEntry {
   /** Bytes from the start of the file; a multiple of 4096 but for the later members of a fused group. */

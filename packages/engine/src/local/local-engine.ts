@@ -26,10 +26,12 @@ import type {
   SessionOptions,
   SessionSnapshot,
 } from '../engine.js';
+import { cacheInt8Weights, type Int8WeightsFile } from '../formats/int8-weights-file.js';
 import { loadModelTokenizer } from '../formats/model-tokenizer.js';
 import { openModel } from '../formats/open-model.js';
 import { cacheWeightsFile, readWeights } from '../formats/weights-file.js';
 import { defaultMaxMemoryBytes } from '../machine-memory.js';
+import type { PrecisionEffect } from '../precision.js';
 import { defaultSwapAfterMs, type SwapEvent } from '../swap.js';
 import { defaultThreads } from '../threads.js';
 import { BaseModel } from './base-model.js';
@@ -45,10 +47,12 @@ import {
   planWithin,
 } from './memory-limit.js';
 import { requireDevice } from './ort/device.js';
+import { requirePrecision } from './ort/int8-kernels.js';
 import { loadRuntime, TensorFactory } from './ort/runtime.js';
 import { executionPlan, type PlanOptions } from './plan.js';
 import { checkPromptTargets } from './sample/check-targets.js';
 import type { SamplerEvent } from './sample/events.js';
+import { measurePrecisionEffect } from './sample/precision-effect.js';
 import { keptPromptsShare, Sampler } from './sample/sampler.js';
 import { Snapshots } from './sample/snapshots.js';
 import { restoreSession, snapshotSession } from './session-snapshots.js';
@@ -92,9 +96,14 @@ export class LocalEngine implements Engine {
   readonly #sampler: Sampler;
   readonly #loop: SliceLoop;
   readonly #tokenizer: () => Tokenizer;
+  #precisionEffect: PrecisionEffect | undefined;
   #disposing: Promise<void> | undefined;
 
-  private constructor(base: BaseModel, options: LocalEngineOptions, tokenizer: () => Tokenizer) {
+  private constructor(
+    base: BaseModel,
+    options: LocalEngineOptions,
+    { tokenizer, int8 }: { readonly tokenizer: () => Tokenizer; readonly int8: Int8WeightsFile | undefined },
+  ) {
     this.model = base.card;
     this.#base = base;
     const { cacheDirectory, maxRows = 256, maxMemoryBytes = defaultMaxMemoryBytes() } = options;
@@ -114,19 +123,22 @@ export class LocalEngine implements Engine {
     });
     this.#snapshots = new Snapshots(base, {
       cacheDirectory,
+      int8,
       onForgotten: (snapshot) => this.#sampler.forget(snapshot),
       betweenSlices: (work) => this.#loop.submit(once(work)),
     });
   }
 
   /**
-   * Loads a model directory or a GGUF file. The first time, a float32 copy of its weights is written into the cache folder.
+   * Loads a model directory or a GGUF file. The first time, a float32 copy of its weights is written into the cache folder, and a rounded one
+   * where sampling is to be in int8.
    *
    * @throws `unknown_model`, `unsupported_model`, `model_invalid`, `memory_limit_exceeded`, `disk_full`, `unsupported_host`, `device_unavailable`
    */
   static async load(card: Pick<ModelCard, 'id' | 'directory'>, options: LocalEngineOptions): Promise<LocalEngine> {
-    const { device = 'cpu' } = options;
+    const { device = 'cpu', samplerPrecision = 'float32' } = options;
     await requireDevice(device);
+    await requirePrecision(samplerPrecision, device);
     const tensors = new TensorFactory(await loadRuntime());
     await using directory = await openModel(card.directory);
     const { config } = directory;
@@ -134,6 +146,7 @@ export class LocalEngine implements Engine {
     const file = await cacheWeightsFile(directory, { cacheDirectory: options.cacheDirectory });
     await removeSwapLeftovers(swapDirectoryOf(options));
     const weights = await readWeights(file);
+    const int8 = samplerPrecision === 'int8' ? await cacheInt8Weights(file, { config, weights }) : undefined;
     const parameters = directory.specs.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
     const { architecture, contextLength, vocabSize } = config;
     const base = new BaseModel({
@@ -146,10 +159,17 @@ export class LocalEngine implements Engine {
       tensors,
     });
     const tokenizer = await loadModelTokenizer(directory.files).catch((error: unknown) => asLoopwrightError(error));
-    return new LocalEngine(base, options, () => {
+    const requireTokenizer = () => {
       if (tokenizer instanceof Error) throw tokenizer;
       return tokenizer;
-    });
+    };
+    const engine = new LocalEngine(base, options, { tokenizer: requireTokenizer, int8 });
+    if (int8 !== undefined) engine.#precisionEffect = await measurePrecisionEffect(engine, config);
+    return engine;
+  }
+
+  get precisionEffect(): PrecisionEffect | undefined {
+    return this.#precisionEffect;
   }
 
   /** @throws `session_exists`; `invalid_argument` for a rank, alpha, module or seed out of range; `memory_limit_exceeded` */
@@ -259,10 +279,10 @@ export class LocalEngine implements Engine {
     this.#checkPrompt(spec.prompt, 1);
     checkIds(Int32Array.from(spec.params.stopTokenIds), 'samplingParams.stopTokenIds', this.#base.config.vocabSize);
     const { config } = this.#base;
-    const { maxMemoryBytes } = this.#options;
+    const { maxMemoryBytes, samplerPrecision } = this.#options;
     const promptTokens = spec.prompt.length;
     const positions = Math.min(promptTokens + spec.params.maxTokens, config.contextLength);
-    checkSamplingMemory(config, { promptTokens, positions }, maxMemoryBytes);
+    checkSamplingMemory(config, { promptTokens, positions, samplerPrecision }, maxMemoryBytes);
     const { promptTargets } = spec;
     if (promptTargets !== undefined) checkPromptTargets(promptTargets, promptTokens, config);
     const isScored = spec.promptLogprobs || spec.topkPromptLogprobs > 0 || promptTargets !== undefined;

@@ -43,7 +43,9 @@ export function planWithin(
   plan: ExecutionPlan,
   { config, training, maxMemoryBytes, cacheBytes }: MemoryOptions & { readonly cacheBytes: number },
 ): ExecutionPlan {
-  const room = (packed: boolean) => maxMemoryBytes - heldBytes({ config, training, cacheBytes, packWeights: packed });
+  const { samplerPrecision } = plan;
+  const room = (packWeights: boolean) =>
+    maxMemoryBytes - heldBytes({ config, training, cacheBytes, packWeights, samplerPrecision });
   const row = (length: number, recompute: ExecutionPlan['recompute']) =>
     rowBytes(config, training, { length, recompute });
   const packWeights = plan.packWeights === true && row(plan.microBatchTokens, plan.recompute) <= room(true);

@@ -132,6 +132,21 @@ describe('sampling and scoring', () => {
     expect(bytes(64, 129) - bytes(64, 128)).toBeGreaterThanOrEqual(64 * position);
   });
 
+  it('takes a quarter of the programs and more in int8: what is looked up stays in float32', () => {
+    const { vocabSize, hiddenSize } = config;
+    const bytes = (samplerPrecision?: 'int8') =>
+      samplingBytes(config, { rows: 0, positions: 0, promptTokens: 0, samplerPrecision });
+    const embedding = 4 * vocabSize * hiddenSize;
+    expect(bytes()).toBe(4 * parameters + embedding);
+    expect(bytes('int8')).toBeGreaterThan(parameters + embedding);
+    expect(bytes('int8')).toBeLessThan(1.05 * (parameters + embedding));
+    const merged = { ...lora(32), samplerPath: 'merged' } as const;
+    expect(keptVersionsBytes(config, full) - keptVersionsBytes(config, full, 'int8')).toBe(
+      2 * (bytes() - bytes('int8')),
+    );
+    expect(keptVersionsBytes(config, merged, 'int8')).toBe(keptVersionsBytes(config, full, 'int8'));
+  });
+
   it('hold logits of some hundred positions of a prompt, not of all', () => {
     const wider = { ...config, vocabSize: 2 * config.vocabSize };
     expect(scoringBytes(wider, 4096) - scoringBytes(config, 4096)).toBeLessThan((4 * 4096 * config.vocabSize) / 4);

@@ -7,6 +7,7 @@
  * B rows, S tokens of a row, N = B·S, K targets a token, D hidden width, V vocabulary; widths of a layer are counted in numbers a token.
  */
 import type { TrainingSpec } from '@loopwright/protocol';
+import type { SamplerPrecision } from '../precision.js';
 import type { ModelConfig } from './models/config.js';
 import { keepsAll, keptForm, type SequenceForm } from './models/sequence-form.js';
 import { linearModules, weightSpecs } from './models/weight-names.js';
@@ -36,25 +37,38 @@ export function modelBytes(config: ModelConfig): number {
 }
 
 /** The programs that decoding can't do without: weights packed for one row after the other, the head as one more where it is the embedding. */
-export function decodingBytes(config: ModelConfig): number {
+export function decodingBytes(config: ModelConfig, precision: SamplerPrecision = 'float32'): number {
+  return decoderBytes(config, precision) + headBytes(config, precision);
+}
+
+/** A program of decoding steps: the factors of its products, and all else in float32. */
+function decoderBytes(config: ModelConfig, precision: SamplerPrecision): number {
   const { vocabSize, hiddenSize, tiedEmbeddings } = config;
-  return float * (parameterCount(config) + (tiedEmbeddings ? vocabSize * hiddenSize : 0));
+  const linear = weightSpecs(config).filter(({ role }) => role === 'linear');
+  const factors = linear.reduce((sum, { shape }) => sum + factorBytes(shape, precision), 0);
+  const others = parameterCount(config) - linearCount(config) - (tiedEmbeddings ? 0 : vocabSize * hiddenSize);
+  return factors + float * others;
+}
+
+function headBytes({ vocabSize, hiddenSize }: ModelConfig, precision: SamplerPrecision): number {
+  return factorBytes([vocabSize, hiddenSize], precision);
+}
+
+/** A weight [out, in]; a rounded one has a scale for each output. */
+function factorBytes([out = 0, inner = 0]: readonly number[], precision: SamplerPrecision): number {
+  return precision === 'int8' ? out * inner + float * out : float * out * inner;
 }
 
 /** Every program that decoding may come to have: for the base and, of an adapter, beside it; a head for each way to choose a token. */
-function allDecodingBytes(config: ModelConfig, training: TrainingSpec): number {
-  const { vocabSize, hiddenSize, tiedEmbeddings } = config;
-  const head = vocabSize * hiddenSize;
+function allDecodingBytes(config: ModelConfig, training: TrainingSpec, precision: SamplerPrecision): number {
   const isApart = !isMerged(training);
   const heads = headKinds.length * (isApart && training.targetModules.includes('lm_head') ? 2 : 1);
-  return float * ((isApart ? 2 : 1) * (parameterCount(config) - (tiedEmbeddings ? 0 : head)) + heads * head);
+  return (isApart ? 2 : 1) * decoderBytes(config, precision) + heads * headBytes(config, precision);
 }
 
 /** Weights of linear layers as a training program packs them: each for the way forward and for the way back, and the head once more for its rows. */
 export function packedTrainingBytes(config: ModelConfig): number {
-  const linear = weightSpecs(config).filter(({ role }) => role === 'linear');
-  const count = linear.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
-  return float * (2 * count + 3 * config.vocabSize * config.hiddenSize);
+  return float * (2 * linearCount(config) + 3 * config.vocabSize * config.hiddenSize);
 }
 
 /** Whether each version has all weights for itself. */
@@ -68,8 +82,13 @@ export function sessionBytes(config: ModelConfig, training: TrainingSpec): numbe
 }
 
 /** The versions of a session that are kept to be sampled from. */
-export function keptVersionsBytes(config: ModelConfig, training: TrainingSpec): number {
-  if (isMerged(training)) return keptVersions.model * (float * parameterCount(config) + decodingBytes(config));
+export function keptVersionsBytes(
+  config: ModelConfig,
+  training: TrainingSpec,
+  precision: SamplerPrecision = 'float32',
+): number {
+  if (isMerged(training))
+    return keptVersions.model * (float * parameterCount(config) + decodingBytes(config, precision));
   return keptVersions.adapter * snapshotCopies * float * trainedCount(config, training);
 }
 
@@ -116,14 +135,19 @@ export interface SamplingSize {
   readonly positions: number;
   /** Of the longest prompt. */
   readonly promptTokens: number;
+  /** `float32` by default. */
+  readonly samplerPrecision?: SamplerPrecision | undefined;
 }
 
 /** What sampling takes beside the model: programs, keys and values of its rows, and their prompts on the way into them. */
-export function samplingBytes(config: ModelConfig, { rows, positions, promptTokens }: SamplingSize): number {
+export function samplingBytes(
+  config: ModelConfig,
+  { rows, positions, promptTokens, samplerPrecision }: SamplingSize,
+): number {
   const cache = spareRoom * rows * positions * cacheBytesPerPosition(config);
   // As they come out of the program, and kept for rows to come.
   const prompts = (1 + rows) * promptTokens * cacheBytesPerPosition(config);
-  return Math.round(decodingBytes(config) + cache + prompts + sequenceBytes(config, promptTokens));
+  return Math.round(decodingBytes(config, samplerPrecision) + cache + prompts + sequenceBytes(config, promptTokens));
 }
 
 /** What scoring a prompt takes beside the model. */
@@ -145,6 +169,12 @@ function sequenceBytes(config: ModelConfig, tokens: number): number {
 
 function parameterCount(config: ModelConfig): number {
   return weightSpecs(config).reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+}
+
+/** Of all layers. */
+function linearCount(config: ModelConfig): number {
+  const linear = weightSpecs(config).filter(({ role }) => role === 'linear');
+  return linear.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
 }
 
 function trainedCount(config: ModelConfig, training: TrainingSpec): number {
@@ -212,15 +242,23 @@ export interface HeldMemory {
   /** Keys and values of rows, and of prompts used lately. */
   readonly cacheBytes: number;
   readonly packWeights: boolean;
+  /** `float32` by default. */
+  readonly samplerPrecision?: SamplerPrecision | undefined;
 }
 
-export function heldBytes({ config, training, cacheBytes, packWeights }: HeldMemory): number {
+export function heldBytes({
+  config,
+  training,
+  cacheBytes,
+  packWeights,
+  samplerPrecision = 'float32',
+}: HeldMemory): number {
   return (
     modelBytes(config) +
     (packWeights ? packedTrainingBytes(config) : 0) +
-    allDecodingBytes(config, training) +
+    allDecodingBytes(config, training, samplerPrecision) +
     sessionBytes(config, training) +
-    keptVersionsBytes(config, training) +
+    keptVersionsBytes(config, training, samplerPrecision) +
     cacheBytes
   );
 }

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { defaultTargetModules, type TrainingSpec } from '@loopwright/protocol';
 import type { Device } from '../devices.js';
 import type { ExecutionPlan } from '../engine.js';
+import type { SamplerPrecision } from '../precision.js';
 import { defaultThreads } from '../threads.js';
 import type { ModelConfig } from './models/config.js';
 
@@ -11,6 +12,11 @@ export interface PlanOptions {
   readonly threads?: number;
   /** `cpu` by default. */
   readonly device?: Device;
+  /**
+   * `int8` draws tokens by weights and activations rounded to 8 bits: faster, and other probabilities. Sampled logprobs are those that tokens
+   * were drawn by; prompt logprobs, `computeLogprobs` and training stay in float32. `float32` by default.
+   */
+  readonly samplerPrecision?: SamplerPrecision;
   /** Tokens at most in a micro-batch; by the size of the model by default. */
   readonly microBatchTokens?: number;
   /** False saves the memory of packed weights (decision 0012), for a tenth of the speed of training; true by default, where it fits the limit. */
@@ -29,7 +35,14 @@ function defaultMicroBatchTokens({ hiddenSize }: ModelConfig): number {
 
 export function executionPlan(
   config: ModelConfig,
-  { threads, device = 'cpu', microBatchTokens, packWeights = true, lowMemory = false }: PlanOptions,
+  {
+    threads,
+    device = 'cpu',
+    samplerPrecision = 'float32',
+    microBatchTokens,
+    packWeights = true,
+    lowMemory = false,
+  }: PlanOptions,
   training: TrainingSpec,
 ): ExecutionPlan {
   const tokens = microBatchTokens ?? defaultMicroBatchTokens(config);
@@ -40,6 +53,7 @@ export function executionPlan(
     device,
     deterministic: device === 'cpu',
     samplerPath: training.type === 'full' ? 'merged' : (training.samplerPath ?? 'apart'),
+    samplerPrecision,
     microBatchTokens: tokens,
     lengthMultiple: 16,
     sharePrefixes: true,

@@ -64,8 +64,9 @@ function runBytes(
   const form = formOf(recompute, { rows: batchRows, length });
   const pass = microBatchBytes(config, training, { rows: batchRows, length, targets: 1, backward: true, form });
   const positions = promptTokens + newTokens;
-  const sampled = samplingBytes(config, { rows, positions, promptTokens });
-  const programs = samplingBytes(config, { rows: 0, positions: 0, promptTokens: 0 });
+  const { samplerPrecision } = plan;
+  const sampled = samplingBytes(config, { rows, positions, promptTokens, samplerPrecision });
+  const programs = samplingBytes(config, { rows: 0, positions: 0, promptTokens: 0, samplerPrecision });
   const cacheBytes = Math.min(maxCacheBytes, sampled - programs);
-  return Math.round(heldBytes({ config, training, cacheBytes, packWeights }) + pass);
+  return Math.round(heldBytes({ config, training, cacheBytes, packWeights, samplerPrecision }) + pass);
 }

@@ -3,7 +3,7 @@ import type { Attributes, Constant, Node, Value, ValueType } from '../graph.js';
 import { opTable } from '../ops/registry.js';
 import type { Program } from '../program.js';
 import { type Dim, factors, type Shape, show } from '../shape.js';
-import { onnxDType } from './dtype.js';
+import { bytesPerNumber, onnxDType, onnxUint8 } from './dtype.js';
 import { encodeModel, type OnnxAttribute, type OnnxInitializer, type OnnxNode } from './model-proto.js';
 
 /** What an operation needs to emit itself. */
@@ -33,6 +33,8 @@ export interface Lowering {
   ints(values: readonly number[]): string;
   intScalar(value: number): string;
   floats(values: readonly number[]): string;
+  /** uint8 scalar constant. */
+  byteScalar(value: number): string;
   /** A result that nodes share: made at the first call for a key. */
   shared(key: string, make: (name: string) => void): string;
   /** Whether each named size of a shape is an axis of some input, as `shapeVector` needs. */
@@ -41,11 +43,6 @@ export interface Lowering {
   shapeVector(shape: Shape): string;
   /** As shapeVector, but a constant with 0 (copied) and −1 (inferred) wherever that says enough. */
   reshapeTarget(from: Shape, to: Shape): string;
-}
-
-export interface LowerOptions {
-  /** File of external constants, relative to the folder that the model is written to. */
-  readonly weightsFile?: string;
 }
 
 export interface LoweredProgram {
@@ -72,13 +69,11 @@ class Emitter {
   readonly #names = new Map<number, string>();
   readonly #shared = new Map<string, string>();
   readonly #uses: ReadonlySet<number>;
-  readonly #weightsFile: string | undefined;
   readonly #taken: ReadonlySet<string>;
   #next = 0;
 
-  constructor(program: Program, weightsFile: string | undefined) {
+  constructor(program: Program) {
     this.#program = program;
-    this.#weightsFile = weightsFile;
     const used = new Set<number>(program.outputs.map(({ value }) => value.id));
     for (const node of program.nodes) for (const input of node.inputs) used.add(input.id);
     this.#uses = used;
@@ -113,14 +108,9 @@ class Emitter {
       this.initializers.push({ name, dtype, dims, data: { raw: new Uint8Array(buffer, byteOffset, byteLength) } });
       return;
     }
-    if (this.#weightsFile === undefined)
-      throw new Error(`constant ${constant.name} lies in a file, but no weightsFile was given`);
-    this.initializers.push({
-      name,
-      dtype,
-      dims,
-      data: { location: this.#weightsFile, offset: constant.offset, sizeBytes: constant.sizeBytes },
-    });
+    const { file: location, offset } = constant.place;
+    const sizeBytes = bytesPerNumber[value.dtype] * dims.reduce((a, b) => a * b, 1);
+    this.initializers.push({ name, dtype, dims, data: { location, offset, sizeBytes } });
   }
 
   shared(key: string, make: (name: string) => void): string {
@@ -250,6 +240,10 @@ class Emitter {
           const raw = new Uint8Array(Float32Array.from(values).buffer);
           this.initializers.push({ name, dtype: onnxDType.float32, dims: [values.length], data: { raw } });
         }),
+      byteScalar: (value) =>
+        this.shared(`byte ${value}`, (name) => {
+          this.initializers.push({ name, dtype: onnxUint8, dims: [], data: { raw: Uint8Array.of(value) } });
+        }),
       shared: (key, make) => this.shared(key, make),
       knowsSizes: (shape) => this.knowsSizes(shape),
       shapeVector: (shape) => this.shapeVector(shape),
@@ -271,8 +265,8 @@ function prune({ nodes, initializers }: Emitter, outputs: readonly string[]): Pi
 }
 
 /** Writes the program as an ONNX model. Inputs keep their names; outputs get the names that the program gives them. */
-export function lower(program: Program, { weightsFile }: LowerOptions = {}): LoweredProgram {
-  const emitter = new Emitter(program, weightsFile);
+export function lower(program: Program): LoweredProgram {
+  const emitter = new Emitter(program);
   for (const node of program.nodes) emitter.lower(node);
   for (const { name, value } of program.outputs) emitter.emit('Identity', [emitter.name(value)], [name]);
   const info = (name: string, value: Value) => ({ name, dtype: onnxDType[value.dtype], shape: value.shape });

@@ -11,6 +11,7 @@ import { ExpandLike } from './expand-like.js';
 import { Gather } from './gather.js';
 import { GatherElements } from './gather-elements.js';
 import { GatherRows } from './gather-rows.js';
+import { Int8MatMul } from './int8-mat-mul.js';
 import { LessOrEqual } from './less-or-equal.js';
 import { LinearLogprob } from './linear-logprob.js';
 import { Log } from './log.js';
@@ -53,6 +54,7 @@ export type OpName =
   | 'Gather'
   | 'GatherElements'
   | 'GatherRows'
+  | 'Int8MatMul'
   | 'LessOrEqual'
   | 'LinearLogprob'
   | 'Log'
@@ -94,6 +96,7 @@ export const opTable: Readonly<Record<OpName, OpDefinition>> = {
   Gather,
   GatherElements,
   GatherRows,
+  Int8MatMul,
   LessOrEqual,
   LinearLogprob,
   Log,

@@ -45,9 +45,9 @@ function copyConstant(graph: Graph, value: Value): Value {
   const shape = value.shape.map(Number);
   if (value.source.type !== 'constant') throw new Error('not a constant');
   const { constant } = value.source;
-  if (constant.type === 'external') return graph.externalConstant(constant.name, shape, constant.offset);
+  if (constant.type === 'external')
+    return graph.externalConstant(constant.name, { dtype: value.dtype, shape, ...constant.place });
   const { data } = constant;
-  if (data instanceof Uint8Array) throw new Error('byte constants do not occur in programs');
   return data instanceof Float32Array && data.length === 1 && shape.length === 0
     ? graph.scalar(data[0]!)
     : graph.constant(data, shape);

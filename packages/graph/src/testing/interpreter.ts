@@ -92,6 +92,9 @@ function logSoftmaxRow(row: readonly number[]): number[] {
   return row.map((x) => x - largest - logTotal);
 }
 
+/** Exact for numbers that float64 has room for beside 2⁵² and a half. */
+const roundHalfToEven = (x: number): number => x + 1.5 * 2 ** 52 - 1.5 * 2 ** 52;
+
 /** Largest first; equal values by place. */
 const sortedPlaces = (row: readonly number[]): number[] => range(row.length).sort((i, j) => row[j]! - row[i]! || i - j);
 
@@ -120,7 +123,7 @@ const references: Readonly<Record<OpName, Reference>> = {
 
   Cast: (call) => {
     const input = operand(call, 0);
-    const dtype = call.attributes.to as Tensor['dtype']; // true: the builder of Cast sets it
+    const dtype = call.attributes.to as 'float32' | 'int64' | 'bool'; // true: the builder of Cast sets it
     const convert = { float32: (x: number) => x, int64: Math.trunc, bool: (x: number) => (x === 0 ? 0 : 1) }[dtype];
     return [{ dtype, shape: input.shape, data: input.data.map(convert) }];
   },
@@ -262,6 +265,25 @@ const references: Readonly<Record<OpName, Reference>> = {
         return Number(alpha) * products.reduce((x, y) => x + y, 0);
       }),
     ];
+  },
+
+  // In float32 where the kernels round, so that both round to the same whole numbers.
+  Int8MatMul: (call) => {
+    const [x, weight, scale] = [operand(call, 0), operand(call, 1), operand(call, 2)];
+    const rows = rowsOf(x).map((row) => {
+      const largest = Math.max(...row.map(Math.abs));
+      const step = Math.fround(1 / 127);
+      const whole = row.map((value) => roundHalfToEven(Math.fround(Math.fround(value / largest) / step)));
+      return { largest, whole: largest === 0 ? row : whole };
+    });
+    const shape = replaceLast(x.shape, scale.shape[0]!);
+    const columns = scale.shape[0]!;
+    const values = rows.flatMap(({ largest, whole }) =>
+      range(columns).map(
+        (n) => (largest / 127) * read(scale, [n]) * whole.reduce((sum, q, k) => sum + q * read(weight, [k, n]), 0),
+      ),
+    );
+    return [{ dtype: 'float32', shape, data: Float64Array.from(values) }];
   },
 
   RmsNorm: (call) => {

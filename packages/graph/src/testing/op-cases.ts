@@ -28,6 +28,11 @@ export function ids(shape: Shape, count: number): InputSpec {
   return { dtype: 'int64', shape, draw: (random) => random.int(0, count - 1) };
 }
 
+/** int8 input, −64 to 64: two products with bytes stay within 16 bits, where some processors add them up. */
+export function bytes(shape: Shape): InputSpec {
+  return { dtype: 'int8', shape, draw: (random) => random.int(-64, 64) };
+}
+
 export function bools(shape: Shape): InputSpec {
   return { dtype: 'bool', shape, draw: (random) => random.int(0, 1) };
 }

@@ -6,6 +6,7 @@ import { sizeOf, type Tensor } from './tensor.js';
 function toOrt({ dtype, shape, data }: Tensor): OrtTensor {
   if (dtype === 'float32') return new OrtTensor('float32', Float32Array.from(data), shape);
   if (dtype === 'int64') return new OrtTensor('int64', BigInt64Array.from(Array.from(data, BigInt)), shape);
+  if (dtype === 'int8') return new OrtTensor('int8', Int8Array.from(data), shape);
   return new OrtTensor('bool', Uint8Array.from(data), shape);
 }
 

@@ -187,11 +187,6 @@ export function hasBias(config: ModelConfig, module: TargetModule): boolean {
   return config.qkvBias && (module === 'q_proj' || module === 'k_proj' || module === 'v_proj');
 }
 
-/** Name of the output projection's weight: the embedding itself where they are tied. */
-export function headWeightName({ tiedEmbeddings }: ModelConfig): string {
-  return tiedEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight';
-}
-
 /** Declares a weight as an input of the graph at its first use, so that weights stay one array shared by every program. */
 export function weightInputs(graph: Graph, shapes: (name: string) => readonly number[]): Weights {
   const declared = new Map<string, Value>();

@@ -42,6 +42,11 @@ export function weightSpecs(config: ModelConfig): readonly WeightSpec[] {
   ];
 }
 
+/** Name of the output projection's weight: the embedding itself where they are tied. */
+export function headWeightName({ tiedEmbeddings }: ModelConfig): string {
+  return tiedEmbeddings ? 'model.embed_tokens.weight' : 'lm_head.weight';
+}
+
 export interface FusedGroup {
   readonly name: string;
   readonly members: readonly string[];

@@ -23,7 +23,7 @@ const loading = LocalEngine.load(config.card, {
   ...(config.reportSlices ? { onSlice: (event) => send({ type: 'slice', event }) } : {}),
 });
 loading.then(
-  ({ model, incarnation }) => send({ type: 'ready', model, incarnation }),
+  ({ model, incarnation, precisionEffect }) => send({ type: 'ready', model, incarnation, precisionEffect }),
   (error: unknown) => {
     send({ type: 'failed', error: asLoopwrightError(error).toJSON() }, () => process.disconnect());
   },

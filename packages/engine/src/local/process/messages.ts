@@ -1,6 +1,7 @@
 /** What travels between a server's process and the engine's: calls by number, progress, answers. Typed arrays travel as they are (structured clone). */
 import type { ModelCard, WireError } from '@loopwright/protocol';
 import type { Engine, OnToken } from '../../engine.js';
+import type { PrecisionEffect } from '../../precision.js';
 import type { SwapEvent } from '../../swap.js';
 import type { SliceEvent } from '../slices.js';
 
@@ -42,7 +43,12 @@ export type ToEngine =
   | { readonly type: 'stop' };
 
 export type FromEngine =
-  | { readonly type: 'ready'; readonly model: ModelCard; readonly incarnation: string }
+  | {
+      readonly type: 'ready';
+      readonly model: ModelCard;
+      readonly incarnation: string;
+      readonly precisionEffect: PrecisionEffect | undefined;
+    }
   | { readonly type: 'failed'; readonly error: WireError }
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly error: WireError }

@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { CallOptions, Engine, OnToken } from '../../engine.js';
+import type { PrecisionEffect } from '../../precision.js';
 import type { LocalEngineOptions } from '../local-engine.js';
 import type { EngineMethod, FromEngine, ToEngine } from './messages.js';
 
@@ -62,6 +63,7 @@ class EngineProcess implements Engine {
   readonly ready: Promise<void>;
   #model: ModelCard | undefined;
   #incarnation = '';
+  #precisionEffect: PrecisionEffect | undefined;
   readonly #child: ChildProcess;
   readonly #pending = new Map<number, Pending>();
   readonly #listeners: Listeners;
@@ -78,6 +80,7 @@ class EngineProcess implements Engine {
         if (message.type === 'ready') {
           this.#model = message.model;
           this.#incarnation = message.incarnation;
+          this.#precisionEffect = message.precisionEffect;
           resolve();
         } else if (message.type === 'failed') {
           this.#stopping = true;
@@ -114,6 +117,10 @@ class EngineProcess implements Engine {
 
   get incarnation(): string {
     return this.#incarnation;
+  }
+
+  get precisionEffect(): PrecisionEffect | undefined {
+    return this.#precisionEffect;
   }
 
   #receive(message: Exclude<FromEngine, { type: 'ready' | 'failed' }>): void {

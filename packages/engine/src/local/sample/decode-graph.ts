@@ -5,7 +5,6 @@
  * too, since feeding copies nothing while fetching copies: only the new keys and values come out, as one array.
  * T cached positions (padded), K key/value heads, G query heads a key head, d head width, D hidden width.
  */
-import { basename } from 'node:path';
 import {
   add,
   compile,
@@ -21,12 +20,12 @@ import {
   split,
   type Value,
 } from '@loopwright/graph';
-import type { WeightsFile } from '../../formats/weights-file.js';
 import { activation, lastNorm, mlpNormName, norm, scaleEmbeddings, scaleResidual, slides } from '../models/blocks.js';
 import type { ModelConfig } from '../models/config.js';
 import { pastWindowMask } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
 import { layerName } from '../models/transformer.js';
+import { constantsOf, type SamplingFiles } from './constants.js';
 import { fusedInput } from './fused-adapter.js';
 import { lowRank, lowRankInputs, versionedLowRank, versionedLowRankInputs } from './low-rank.js';
 
@@ -42,23 +41,13 @@ export type DecodeAdapters = 'none' | 'one' | 'versions';
  */
 export function buildDecodeGraph(
   config: ModelConfig,
-  file: WeightsFile,
+  files: SamplingFiles,
   { adapters }: { readonly adapters: DecodeAdapters },
 ): LoweredProgram {
   const { hiddenSize: D, heads: H, kvHeads: K, headDim: d, layers, intermediateSize, slidingWindow } = config;
   const G = H / K;
   const graph = new Graph();
-  const constants = new Map<string, Value>();
-  const constant = (name: string): Value => {
-    let value = constants.get(name);
-    if (value === undefined) {
-      const place = file.tensors.get(name);
-      if (place === undefined) throw new Error(`the weights file has no ${name}`);
-      value = graph.externalConstant(name, place.shape, place.offset);
-      constants.set(name, value);
-    }
-    return value;
-  };
+  const { weight: constant, widths, product: byWeight } = constantsOf(graph, files);
   const ids = graph.input('ids', 'int64', ['B', 1]);
   const positions = graph.input('positions', 'int64', ['B', 1]);
   const mask = graph.input('mask', 'float32', ['B', 1, 1, 'T']);
@@ -74,9 +63,9 @@ export function buildDecodeGraph(
 
   const linear = (x: Value, layer: number, group: string, weight: string, bias: boolean): Value => {
     const name = group === 'qkv' || group === 'gate_up' ? `layers.${layer}.${group}` : layerName(layer, weight);
-    const w = constant(group === 'qkv' || group === 'gate_up' ? name : `${name}.weight`);
-    const [out, inner] = [w.shape[0]!, w.shape[1]!];
-    const base = matMul(x, w, { transposeB: true });
+    const weightName = group === 'qkv' || group === 'gate_up' ? name : `${name}.weight`;
+    const [out, inner] = widths(weightName);
+    const base = byWeight(x, weightName);
     const inputName = (part: 'A' | 'B') => fusedInput(layer, group, part);
     const form = { name: inputName, blocks: `P_${group}`, inner, out };
     const adapted = () =>
@@ -124,5 +113,5 @@ export function buildDecodeGraph(
     x = add(x, after(fed, 'post_feedforward_layernorm.weight'));
   }
   const hidden = lastNorm(x, constant('model.norm.weight'), config);
-  return compile(graph, { hidden, rows: concat(rows, 1) }, { weightsFile: basename(file.path) });
+  return compile(graph, { hidden, rows: concat(rows, 1) });
 }

@@ -9,7 +9,6 @@
  * - `logits`: all of them, for truncation outside
  * B rows, D hidden width, V vocabulary, M blocks of W tokens.
  */
-import { basename } from 'node:path';
 import {
   add,
   cast,
@@ -20,7 +19,6 @@ import {
   gatherRows,
   type LoweredProgram,
   lessOrEqual,
-  matMul,
   max,
   min,
   mul,
@@ -33,9 +31,9 @@ import {
   topK,
   type Value,
 } from '@loopwright/graph';
-import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
-import { headWeightName } from '../models/transformer.js';
+import { headWeightName } from '../models/weight-names.js';
+import { constantsOf, type SamplingFiles } from './constants.js';
 import { lowRank, lowRankInputs } from './low-rank.js';
 
 export const headKinds = ['draw', 'scaled', 'greedy', 'logits'] as const;
@@ -86,25 +84,21 @@ function draw(probabilities: Value, u: Value, V: number): Value {
 /** Inputs: `hidden` [B,D]; where the head has an adapter `head.A` [P,16,D], `head.B` [V,16·P]; `u` [B,1] for the draws, `inverse_temperature` [B,1] for `scaled`. Outputs: `token` int64 [B,1] and its `probability` [B,1] at temperature 1, or `logits` [B,V]. */
 export function buildHeadGraph(
   config: ModelConfig,
-  file: WeightsFile,
+  files: SamplingFiles,
   { kind, adapted }: { readonly kind: HeadKind; readonly adapted: boolean },
 ): LoweredProgram {
   const { hiddenSize: D, vocabSize: V } = config;
   const graph = new Graph();
-  const name = headWeightName(config);
-  const place = file.tensors.get(name);
-  if (place === undefined) throw new Error(`the weights file has no ${name}`);
   const hidden = graph.input('hidden', 'float32', ['B', D]);
-  const base = matMul(hidden, graph.externalConstant(name, place.shape, place.offset), { transposeB: true });
+  const base = constantsOf(graph, files).product(hidden, headWeightName(config));
   const adapter = () => lowRankInputs(graph, { name: (part) => `head.${part}`, blocks: 'P', inner: D, out: V });
   const logits = adapted ? add(base, lowRank(hidden, adapter())) : base;
-  const options = { weightsFile: basename(file.path) };
-  if (kind === 'logits') return compile(graph, { logits }, options);
+  if (kind === 'logits') return compile(graph, { logits });
 
   // The runtime's softmax goes row by row. Its exponential and logarithm of whole arrays do not: a number's last bit depends on its
   // place among the others. So the logarithm is left to the caller.
   const plain = softmax(logits);
-  const result = (token: Value) => compile(graph, { token, probability: gatherElements(plain, token) }, options);
+  const result = (token: Value) => compile(graph, { token, probability: gatherElements(plain, token) });
   if (kind === 'greedy') return result(topK(logits, 1).indices);
   const u = graph.input('u', 'float32', ['B', 1]);
   if (kind === 'draw') return result(draw(plain, u, V));

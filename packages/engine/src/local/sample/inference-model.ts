@@ -2,10 +2,10 @@
 import { dirname } from 'node:path';
 import type { Tensor } from 'onnxruntime-node';
 import type { Device } from '../../devices.js';
-import type { WeightsFile } from '../../formats/weights-file.js';
 import type { ModelConfig } from '../models/config.js';
 import { weightSpecs } from '../models/weight-names.js';
 import { Compiled, type TensorFactory } from '../ort/runtime.js';
+import type { SamplingFiles } from './constants.js';
 import { buildDecodeGraph, type DecodeAdapters } from './decode-graph.js';
 import { buildHeadGraph, type HeadKind } from './head-graph.js';
 import { RowCache } from './row-cache.js';
@@ -17,10 +17,10 @@ export interface SequenceProgram {
   readonly weightNames: readonly string[];
 }
 
-export interface InferenceModelParts {
+/** Products of decoding steps and heads go by the rounded weights, where there are such; prompts and scores are always computed in float32. */
+export interface InferenceModelParts extends SamplingFiles {
   readonly config: ModelConfig;
   readonly weights: ReadonlyMap<string, Float32Array>;
-  readonly file: WeightsFile;
   readonly threads: number;
   readonly device: Device;
   readonly tensors: TensorFactory;
@@ -43,8 +43,10 @@ export class InferenceModel implements AsyncDisposable {
     this.#shapes = new Map(weightSpecs(parts.config).map(({ name, shape }) => [name, shape]));
   }
 
-  get weightsPath(): string {
-    return this.#parts.file.path;
+  /** Of its files. */
+  get weightsPaths(): readonly string[] {
+    const { file, int8 } = this.#parts;
+    return int8 === undefined ? [file.path] : [file.path, int8.path];
   }
 
   /**
@@ -53,7 +55,7 @@ export class InferenceModel implements AsyncDisposable {
    */
   async decode(adapters: DecodeAdapters): Promise<Compiled> {
     if (adapters === 'versions') await this.#unload('decode one');
-    return this.#load(`decode ${adapters}`, () => buildDecodeGraph(this.config, this.#parts.file, { adapters }));
+    return this.#load(`decode ${adapters}`, () => buildDecodeGraph(this.config, this.#parts, { adapters }));
   }
 
   /** Whether several versions were decoded together once. */
@@ -62,7 +64,7 @@ export class InferenceModel implements AsyncDisposable {
   }
 
   head(kind: HeadKind, adapted: boolean): Promise<Compiled> {
-    return this.#load(`${kind} ${adapted}`, () => buildHeadGraph(this.config, this.#parts.file, { kind, adapted }));
+    return this.#load(`${kind} ${adapted}`, () => buildHeadGraph(this.config, this.#parts, { kind, adapted }));
   }
 
   sequence(kind: SequenceKind): Promise<SequenceProgram> {

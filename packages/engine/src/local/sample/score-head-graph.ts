@@ -6,7 +6,7 @@
  */
 import { add, compile, Graph, gatherElements, type LoweredProgram, logSoftmax, matMul, topK } from '@loopwright/graph';
 import type { ModelConfig } from '../models/config.js';
-import { headWeightName } from '../models/transformer.js';
+import { headWeightName } from '../models/weight-names.js';
 import { lowRank, lowRankInputs } from './low-rank.js';
 
 export interface ScoreHeadKind {

@@ -1,6 +1,6 @@
 /** Log-probabilities of whole prompts: the trainer's definition, on the weights of a snapshot. */
 import { type IdTensor, LoopwrightError, type TokenLogprob } from '@loopwright/protocol';
-import { headWeightName } from '../models/transformer.js';
+import { headWeightName } from '../models/weight-names.js';
 import { type Feeds, floats, integers } from '../ort/runtime.js';
 import { padTo, runSequence, sequenceFeeds } from './sequence.js';
 import type { Snapshot } from './snapshot.js';

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { SamplerWeights } from '../../engine.js';
 import type { AdapterWeights } from '../../formats/adapter.js';
 import { readAdapter } from '../../formats/adapter.js';
+import { cacheInt8Weights, type Int8WeightsFile } from '../../formats/int8-weights-file.js';
 import { ModelDirectory } from '../../formats/model-directory.js';
 import type { ModelSource } from '../../formats/model-source.js';
 import { readSamplerPath } from '../../formats/sampler-path.js';
@@ -20,6 +21,8 @@ export const keptVersions = { adapter: 16, model: 2 } as const;
 export interface SnapshotsOptions {
   /** Float32 copies of whole models that were read are put into a folder of it, and removed when the model is let go. */
   readonly cacheDirectory: string;
+  /** The base's weights rounded, to sample with; whole models are rounded then as well. */
+  readonly int8?: Int8WeightsFile | undefined;
   /** A snapshot was let go of, and nobody uses it: it is never handed out again. */
   readonly onForgotten: (snapshot: Snapshot) => void;
   /** Runs work at a time when nothing is computed. */
@@ -47,7 +50,8 @@ export class Snapshots implements AsyncDisposable {
   constructor(base: BaseModel, options: SnapshotsOptions) {
     this.#base = base;
     this.#options = options;
-    this.#baseModel = new InferenceModel(base);
+    const { config, weights, file, threads, device, tensors } = base;
+    this.#baseModel = new InferenceModel({ config, weights, file, int8: options.int8, threads, device, tensors });
     this.#baseSnapshot = Promise.resolve(new Snapshot(this.#baseModel, undefined));
   }
 
@@ -114,7 +118,10 @@ export class Snapshots implements AsyncDisposable {
     const file = await cacheWeightsFile(source, { cacheDirectory });
     const { threads, device, tensors } = this.#base;
     const weights = await readWeights(file);
-    const model = new InferenceModel({ config: source.config, weights, file, threads, device, tensors });
+    const { config } = source;
+    const isRounded = this.#options.int8 !== undefined;
+    const int8 = isRounded ? await cacheInt8Weights(file, { config, weights }) : undefined;
+    const model = new InferenceModel({ config, weights, file, int8, threads, device, tensors });
     this.#models.add(model);
     return new Snapshot(model, undefined);
   }
@@ -145,7 +152,7 @@ export class Snapshots implements AsyncDisposable {
     if (!this.#models.delete(model)) return;
     await model[Symbol.asyncDispose]();
     // A copy that cannot be removed costs disk space alone, and the next load of this version uses it.
-    await rm(model.weightsPath, { force: true }).catch(() => undefined);
+    for (const file of model.weightsPaths) await rm(file, { force: true }).catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

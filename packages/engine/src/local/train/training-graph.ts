@@ -27,15 +27,8 @@ import type { ModelConfig } from '../models/config.js';
 import { parts } from '../models/mask.js';
 import { layerRotary } from '../models/rope.js';
 import { keepsAll, type SequenceForm, sequenceLength } from '../models/sequence-form.js';
-import {
-  hasBias,
-  headWeightName,
-  moduleName,
-  plainLinear,
-  sequenceModel,
-  weightInputs,
-} from '../models/transformer.js';
-import { fusedGroups, linearModules, weightSpecs } from '../models/weight-names.js';
+import { hasBias, moduleName, plainLinear, sequenceModel, weightInputs } from '../models/transformer.js';
+import { fusedGroups, headWeightName, linearModules, weightSpecs } from '../models/weight-names.js';
 import { lossInputs, tokenLosses } from './loss.js';
 
 /** Which arrays the program trains. */
@@ -109,7 +102,7 @@ export function buildTrainingGraph(
   const factor = (name: string): Value => {
     if (constants === undefined) return weights(name);
     const { shape, offset } = constants.tensors.get(name)!;
-    const value = factors.get(name) ?? graph.externalConstant(name, shape, offset);
+    const value = factors.get(name) ?? graph.externalConstant(name, { shape, file: basename(constants.path), offset });
     factors.set(name, value);
     return value;
   };
@@ -200,7 +193,7 @@ export function buildTrainingGraph(
     });
   }
   return {
-    program: compile(graph, outputs, constants === undefined ? {} : { weightsFile: basename(constants.path) }),
+    program: compile(graph, outputs),
     weightNames: [...used],
     gradientNames: Object.keys(outputs)
       .filter((name) => name.startsWith('grad '))

@@ -62,6 +62,7 @@ test.each([
   [['serve', '--max-memory', '6'], /Expected a size in MB, GB, MiB or GiB/],
   [['serve', '--swap-after', 'never'], /whole number from 0 to 10000/],
   [['serve', '--device', 'gpu'], /Allowed choices are cpu, cuda, webgpu, directml, coreml/],
+  [['serve', '--sampler-precision', 'int4'], /Allowed choices are float32, int8/],
   [['serve', '--model', 'no-equals-sign'], /Expected id=directory/],
   [['serve', '--modle', 'a=b'], /Did you mean --model/],
   [['new', 'a', 'b'], /too many arguments/],

@@ -7,7 +7,7 @@ import {
   ServiceClient,
   type TrainingClient,
 } from '@loopwright/client';
-import type { Device } from '@loopwright/engine';
+import type { Device, SamplerPrecision } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import { readSettings } from './config.js';
 import { type EmbeddedServer, type EmbeddedServerOptions, type LogLevel, startEmbeddedServer } from './embedded.js';
@@ -42,6 +42,12 @@ export type ConnectOptions = (RemoteOptions | EmbeddedOptions) & {
    * says, or `cpu`. Results on others than `cpu` need not be the same twice.
    */
   readonly device?: Device;
+  /**
+   * Embedded only: `int8` draws tokens by weights rounded to 8 bits, faster and from other probabilities than those that are trained;
+   * `float32` by default. Logprobs of samples are those that their tokens were drawn by, so importance ratios stay right; prompt logprobs,
+   * `computeLogprobs` and training are of float32. Needs a processor with VNNI, or arm64.
+   */
+  readonly samplerPrecision?: SamplerPrecision;
   /**
    * Embedded only: memory of an engine at most; nine tenths of the machine's by default. What is predicted to need more is refused
    * with `memory_limit_exceeded` before any work.
@@ -139,7 +145,8 @@ export class ServiceConnection extends ServiceClient {
  * const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 16 });
  */
 export async function connect(options: ConnectOptions = {}): Promise<ServiceConnection> {
-  const { url, apiKey, dataDir, models, logLevel, threads, device, maxMemoryBytes, lowMemory } = options;
+  const { url, apiKey, dataDir, models, logLevel, threads, device, samplerPrecision, maxMemoryBytes, lowMemory } =
+    options;
   if (url !== undefined && dataDir !== undefined) {
     throw complaint({
       field: 'dataDir',
@@ -154,7 +161,9 @@ export async function connect(options: ConnectOptions = {}): Promise<ServiceConn
     const key = apiKey ?? settings.apiKey;
     return new ServiceConnection({ baseUrl: address, ...(key === undefined ? {} : { apiKey: key }) });
   }
-  const embedded = embeddedOptions({ apiKey, dataDir, models, logLevel, threads, device, maxMemoryBytes, lowMemory });
+  const embedded = embeddedOptions({
+    ...{ apiKey, dataDir, models, logLevel, threads, device, samplerPrecision, maxMemoryBytes, lowMemory },
+  });
   const server = await startEmbeddedServer(settings, embedded);
   return new ServiceConnection({ baseUrl: server.url, apiKey: server.apiKey }, server);
 }

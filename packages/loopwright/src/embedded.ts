@@ -2,14 +2,21 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type Device, type HostFacts, requireDeviceName, requireSupportedHost } from '@loopwright/engine';
+import {
+  type Device,
+  type HostFacts,
+  requireDeviceName,
+  requirePrecisionName,
+  requireSupportedHost,
+  type SamplerPrecision,
+} from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { RunningServer, ServerOptions } from '@loopwright/server';
 import { pino } from 'pino';
 import type { Settings } from './config.js';
 import { HubCache } from './hub/hub-cache.js';
 import { installedModels } from './models.js';
-import { probeDevice } from './probe/probe.js';
+import { probeDevice, probePrecision } from './probe/probe.js';
 
 export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
 
@@ -24,6 +31,8 @@ export interface EmbeddedServerOptions {
   readonly threads?: number;
   /** What the engine computes on; by default what LOOPWRIGHT_DEVICE says, or `cpu`. */
   readonly device?: Device;
+  /** Of sampling; `float32` by default. */
+  readonly samplerPrecision?: SamplerPrecision;
   /** Memory of an engine at most; nine tenths of the machine's by default. */
   readonly maxMemoryBytes?: number;
   /** New sessions train in a fraction of the memory, a third slower; false by default. */
@@ -50,7 +59,7 @@ const maxDataDirs = 64;
  * Starts a server on a free loopback port. What an earlier process left running in the data directory is stopped: its
  * client is gone, and nobody else could go on with it.
  *
- * @throws `unsupported_host`; `device_unavailable`; `data_dir_in_use` for a data directory that was named; what `startServer` throws
+ * @throws `unsupported_host`, also for int8 where the processor can't; `device_unavailable`; `data_dir_in_use` for a data directory that was named; what `startServer` throws
  */
 export async function startEmbeddedServer(
   settings: Settings,
@@ -69,6 +78,8 @@ export async function startEmbeddedServer(
   const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
   const { startServer } = await loadServer(host);
   await probeDevice(device);
+  const samplerPrecision = requirePrecisionName(options.samplerPrecision ?? 'float32');
+  await probePrecision(samplerPrecision, device);
   const serverOptions = {
     models: await installedModels({ models, folders: settings.modelFolders }),
     modelCache: new HubCache(settings.hub.cacheDirectory),
@@ -79,6 +90,7 @@ export async function startEmbeddedServer(
     durability: 'process-crash',
     logger: pino({ level: logLevel }, pino.destination({ fd: 2, sync: true })),
     device,
+    samplerPrecision,
     ...(threads === undefined ? {} : { threads }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
     ...(lowMemory === undefined ? {} : { lowMemory }),

@@ -1,6 +1,7 @@
 /** The session service: `startServer` over a data directory. */
 export type { BlobRef, BlobStore, Manifest, ManifestEntry } from './blobs/blob-store.js';
 export type { Clock } from './clock.js';
+export type { LoadedPrecision } from './engines/embedded.js';
 export type { CreateEngine, CreateEngineOptions } from './engines/engine-host.js';
 export type { LimitName, Limits } from './limits/limits.js';
 export { limitLines, limitTable } from './limits/limits.js';

@@ -7,6 +7,7 @@ import {
   defaultSwapAfterMs,
   defaultThreads,
   nudgeThreadPool,
+  type SamplerPrecision,
 } from '@loopwright/engine';
 import { complaint } from '@loopwright/protocol';
 import { type WireName, wireNames } from '@loopwright/wires';
@@ -18,7 +19,7 @@ import { FileBlobStore, storageError } from './blobs/file-blob-store.js';
 import { checkMaxRedo, checkMemoryLimit, checkSaveTtl, checkSwapAfter } from './check-options.js';
 import { type Clock, systemClock } from './clock.js';
 import type { Durability } from './durability.js';
-import { embeddedEngines } from './engines/embedded.js';
+import { embeddedEngines, type LoadedPrecision } from './engines/embedded.js';
 import { type CreateEngine, EngineHost } from './engines/engine-host.js';
 import { Admission } from './limits/admission.js';
 import { createHttpServer } from './limits/http-server.js';
@@ -72,7 +73,15 @@ export interface ServerOptions {
    */
   readonly device?: Device;
   /**
-   * Memory at most of an embedded engine, of which there is one for each base model, number of threads and device in use; nine tenths of the machine's by default.
+   * `int8`: sessions that are created from now on draw tokens by weights rounded to 8 bits, faster and from other probabilities; `float32` by
+   * default. Sampled logprobs are those that tokens were drawn by, all others stay in float32. Where the processor can't, sessions are
+   * refused with `unsupported_host`. Sessions that go on keep theirs.
+   */
+  readonly samplerPrecision?: SamplerPrecision;
+  /** Told, as an engine is loaded that samples in int8, how far its logprobs are from float32. */
+  readonly onPrecisionEffect?: (loaded: LoadedPrecision) => void;
+  /**
+   * Memory at most of an embedded engine, of which there is one for each base model, number of threads, device and precision in use; nine tenths of the machine's by default.
    * Micro-batches of new sessions are made to fit it, and what is predicted to need more is refused with `memory_limit_exceeded`.
    */
   readonly maxMemoryBytes?: number;
@@ -205,6 +214,8 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     cacheDirectory = join(dataDir, 'cache'),
     threads = defaultThreads(),
     device = 'cpu',
+    samplerPrecision = 'float32',
+    onPrecisionEffect,
     maxMemoryBytes = defaultMaxMemoryBytes(),
     lowMemory = false,
     swapAfterMs = defaultSwapAfterMs,
@@ -216,8 +227,8 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
   checkSwapAfter(swapAfterMs);
   checkMaxRedo(maxRedoSeconds);
   checkSaveTtl(options.saveTtlSeconds ?? null);
-  const { engineFactory = embeddedEngines({ cacheDirectory, maxMemoryBytes, lowMemory, swapAfterMs, logger }) } =
-    options;
+  const embedded = { cacheDirectory, maxMemoryBytes, lowMemory, swapAfterMs, logger, onPrecisionEffect };
+  const { engineFactory = embeddedEngines(embedded) } = options;
   const workspaceId = defaultWorkspace;
   const temporaryDirectory = join(dataDir, 'temporary');
   const versions = join(dataDir, 'versions');
@@ -243,7 +254,7 @@ export async function openService(options: ServerOptions): Promise<OpenService> 
     const { durability } = options;
     const snapshots = new SnapshotStore({ database, clock, root: join(dataDir, 'snapshots'), durability });
     const sessions = new SessionRepository(database, clock);
-    const engines = new EngineHost({ models, create: engineFactory, plan: { threads, device } });
+    const engines = new EngineHost({ models, create: engineFactory, plan: { threads, device, samplerPrecision } });
     const service = new SessionService({
       workspaceId,
       database,

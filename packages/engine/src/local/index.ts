@@ -2,6 +2,7 @@
 export { LocalEngine, type LocalEngineOptions } from './local-engine.js';
 export { sessionBytes } from './memory.js';
 export { requireDevice } from './ort/device.js';
+export { requirePrecision } from './ort/int8-kernels.js';
 export { type PredictedModel, type PredictRunOptions, predictModel, type RunSize } from './predict-run.js';
 export { probeRuntime, type RuntimeProbe } from './probe.js';
 export { type SpawnOptions, spawnEngine } from './process/spawn.js';

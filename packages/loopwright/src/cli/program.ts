@@ -1,6 +1,6 @@
 /** The commands and their options. */
 
-import { devices } from '@loopwright/engine';
+import { devices, samplerPrecisions } from '@loopwright/engine';
 import { LoopwrightError, usageGroupings } from '@loopwright/protocol';
 import { wireNames } from '@loopwright/wires';
 import { Command, CommanderError, Option } from 'commander';
@@ -94,6 +94,11 @@ function buildProgram(context: CommandContext): Command {
     .option('--threads <n>', 'of an engine', wholeNumber(1, 256))
     .addOption(
       new Option('--device <device>', 'what engines compute on (default: LOOPWRIGHT_DEVICE, or cpu)').choices(devices),
+    )
+    .addOption(
+      new Option('--sampler-precision <precision>', 'int8: faster sampling, from other probabilities than are trained')
+        .choices(samplerPrecisions)
+        .default('float32'),
     )
     .option('--max-memory <size>', 'of an engine, such as 6GB (default: nine tenths of the machine’s)', memorySize)
     .option('--low-memory', 'new sessions train in a fraction of the memory, a third slower')

@@ -1,7 +1,7 @@
 /** The runtime tried in a process of its own: a native library or driver that crashes must not take a command along. */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Device } from '@loopwright/engine';
+import type { Device, SamplerPrecision } from '@loopwright/engine';
 import { LoopwrightError, type WireError } from '@loopwright/protocol';
 
 export interface SpeedResult {
@@ -10,7 +10,10 @@ export interface SpeedResult {
   readonly threads: number;
 }
 
-export type ProbeRequest = { readonly type: 'speed' } | { readonly type: 'device'; readonly device: Device };
+export type ProbeRequest =
+  | { readonly type: 'speed' }
+  | { readonly type: 'device'; readonly device: Device }
+  | { readonly type: 'precision'; readonly samplerPrecision: SamplerPrecision; readonly device: Device };
 export type ProbeMessage = { readonly result: SpeedResult | null } | { readonly error: WireError };
 
 const ownEntry = new URL('./main.js', import.meta.url);
@@ -24,6 +27,15 @@ export async function probeSpeed(entry = ownEntry): Promise<SpeedResult> {
 /** Whether the engine can compute on a device here. @throws `device_unavailable`; `engine_failed` when its driver crashes */
 export async function probeDevice(device: Device, entry = ownEntry): Promise<void> {
   if (device !== 'cpu') await ask({ type: 'device', device }, entry);
+}
+
+/** Whether the engine can sample in a precision here. @throws `unsupported_host`, `invalid_argument` */
+export async function probePrecision(
+  samplerPrecision: SamplerPrecision,
+  device: Device,
+  entry = ownEntry,
+): Promise<void> {
+  if (samplerPrecision !== 'float32') await ask({ type: 'precision', samplerPrecision, device }, entry);
 }
 
 async function ask(request: ProbeRequest, entry: URL): Promise<SpeedResult | null> {

@@ -1,5 +1,5 @@
 /** Engines on this machine, each in a process of its own. */
-import type { Engine, SwapEvent } from '@loopwright/engine';
+import type { Engine, PrecisionEffect, SwapEvent } from '@loopwright/engine';
 import type { ModelCard } from '@loopwright/protocol';
 import type { Logger } from 'pino';
 import type { CreateEngine, CreateEngineOptions } from './engine-host.js';
@@ -8,7 +8,8 @@ import type { CreateEngine, CreateEngineOptions } from './engine-host.js';
 interface EmbeddedEngineModule {
   spawnEngine(
     card: ModelCard,
-    options: Omit<EmbeddedEngineOptions, 'logger'> & CreateEngineOptions & { onSwap: (event: SwapEvent) => void },
+    options: Omit<EmbeddedEngineOptions, 'logger' | 'onPrecisionEffect'> &
+      CreateEngineOptions & { onSwap: (event: SwapEvent) => void },
   ): Promise<Engine>;
 }
 
@@ -21,19 +22,33 @@ export interface EmbeddedEngineOptions {
   readonly lowMemory?: boolean;
   /** Sessions without work for so long go to the disk; null for never. */
   readonly swapAfterMs?: number | null;
+  /** Told, as an engine is loaded that samples in less than float32, how far its logprobs are off. */
+  readonly onPrecisionEffect?: ((loaded: LoadedPrecision) => void) | undefined;
   /** Told of sessions that go to the disk and come back, and warned where one can't go. */
   readonly logger?: Logger;
 }
 
-export function embeddedEngines({ logger, ...options }: EmbeddedEngineOptions): CreateEngine {
+/** An engine that samples in less than float32. */
+export interface LoadedPrecision extends PrecisionEffect {
+  /** Of the base model. */
+  readonly model: string;
+}
+
+export function embeddedEngines({ logger, onPrecisionEffect, ...options }: EmbeddedEngineOptions): CreateEngine {
   const onSwap = (event: SwapEvent) => {
     if (event.type === 'swap-failed')
       logger?.warn(event, 'an idle session stays in memory: it could not be put on the disk');
     else logger?.debug(event, event.type === 'swap-out' ? 'an idle session went to the disk' : 'a session came back');
   };
-  return async (card, { threads, device, onExit }) => {
+  return async (card, { onExit, ...plan }) => {
     const specifier = '@loopwright/engine/local';
     const { spawnEngine } = (await import(specifier)) as EmbeddedEngineModule; // true: its public API
-    return spawnEngine(card, { ...options, threads, device, onExit, onSwap });
+    const engine = await spawnEngine(card, { ...options, ...plan, onExit, onSwap });
+    if (engine.precisionEffect !== undefined) {
+      const loaded = { model: card.id, ...engine.precisionEffect };
+      logger?.info(loaded, 'sampling in less than float32: so far are its logprobs off');
+      onPrecisionEffect?.(loaded);
+    }
+    return engine;
   };
 }

@@ -1,8 +1,8 @@
 /**
- * One engine per base model, number of threads and device, made when first needed, shared by all sessions on it, and made anew when it is
- * beyond repair. Threads and device are part of a session's plan: a session that goes on under a server of others keeps its own.
+ * One engine per base model, number of threads, device and precision of sampling, made when first needed, shared by all sessions on it, and
+ * made anew when it is beyond repair. These are part of a session's plan: a session that goes on under a server of others keeps its own.
  */
-import type { Device, Engine, ExecutionPlan } from '@loopwright/engine';
+import type { Device, Engine, ExecutionPlan, SamplerPrecision } from '@loopwright/engine';
 import { asLoopwrightError, LoopwrightError, type ModelCard } from '@loopwright/protocol';
 import type { ModelRegistry } from '../models/model-registry.js';
 
@@ -13,11 +13,16 @@ export const maxAttempts = 3;
 export interface EnginePlan {
   readonly threads: number;
   readonly device: Device;
+  readonly samplerPrecision: SamplerPrecision;
 }
 
 /** The part of a recorded plan. */
-export function enginePlanOf({ threads, device = 'cpu' }: Pick<ExecutionPlan, 'threads' | 'device'>): EnginePlan {
-  return { threads, device };
+export function enginePlanOf({
+  threads,
+  device = 'cpu',
+  samplerPrecision = 'float32',
+}: Pick<ExecutionPlan, keyof EnginePlan>): EnginePlan {
+  return { threads, device, samplerPrecision };
 }
 
 export interface CreateEngineOptions extends EnginePlan {
@@ -74,7 +79,6 @@ export class EngineHost {
    * @throws `unknown_model`, `model_invalid`, `unsupported_model`, `device_unavailable`, `out_of_memory`, `engine_failed`; `disposed` after `close`
    */
   async engine(model: string, plan: EnginePlan = this.#plan): Promise<Engine> {
-    const { threads, device } = plan;
     const known = [...this.#slots].find((slot) => isFor(slot, model, plan));
     if (known !== undefined && known.state.state !== 'failed') {
       known.wasAsked = true;
@@ -86,7 +90,7 @@ export class EngineHost {
       isOver = true;
       this.#slots.delete(slot);
     };
-    const engine = this.#start(model, { threads, device, onExit });
+    const engine = this.#start(model, { ...plan, onExit });
     const slot: Slot = {
       ...{ model, plan, engine, ready: undefined, wasAsked: true, usedAtMs: undefined },
       state: { model, state: 'loading' },
@@ -181,6 +185,8 @@ export class EngineHost {
   }
 }
 
-function isFor(slot: Slot, model: string, { threads, device }: EnginePlan): boolean {
-  return slot.model === model && slot.plan.threads === threads && slot.plan.device === device;
+function isFor(slot: Slot, model: string, { threads, device, samplerPrecision }: EnginePlan): boolean {
+  const { plan } = slot;
+  const isSame = plan.threads === threads && plan.device === device && plan.samplerPrecision === samplerPrecision;
+  return slot.model === model && isSame;
 }

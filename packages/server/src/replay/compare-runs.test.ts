@@ -61,6 +61,9 @@ describe('a comparison of two runs', () => {
     await set(older);
     expect(await compareRuns({ dataDir: server.dataDir }, { dataDir })).toMatchObject({ same: true, plan: [] });
     expect((await replayed({ ...server, dataDir })).plan).toMatchObject({ plan: { device: 'cpu' }, planChanges: [] });
+    const inFloats = await compareRuns({ dataDir: server.dataDir }, { dataDir });
+    await set({ ...older, samplerPrecision: 'float32' });
+    expect(await compareRuns({ dataDir: server.dataDir }, { dataDir })).toEqual(inFloats);
     await set({ ...older, device: 'cuda', deterministic: false });
     await database.destroy();
     const made: unknown[] = [];
@@ -74,8 +77,8 @@ describe('a comparison of two runs', () => {
       { path: 'deterministic', values: [false, true] },
     ]);
     expect(made).toEqual([
-      { threads: 1, device: 'cuda' },
-      { threads: 1, device: 'cpu' },
+      { threads: 1, device: 'cuda', samplerPrecision: 'float32' },
+      { threads: 1, device: 'cpu', samplerPrecision: 'float32' },
     ]);
   });
 

@@ -43,7 +43,10 @@ export function outcomeText(outcome: { readonly status: string; readonly code?: 
 
 /** Fields of two execution plans that differ; what older plans leave out has the meaning it had then. */
 export function planDifferences(a: ExecutionPlan, b: ExecutionPlan): FieldDifference[] {
-  const [one, other] = [a, b].map((plan) => ({ device: 'cpu', sharePrefixes: false, packWeights: false, ...plan }));
+  const [one, other] = [a, b].map((plan) => ({
+    ...{ device: 'cpu', samplerPrecision: 'float32', sharePrefixes: false, packWeights: false },
+    ...plan,
+  }));
   return fieldDifferences(one!, other!);
 }
 

@@ -104,6 +104,7 @@ async function replayOne(
   const card = await options.registry.card(spec.baseModel);
   const wanted = enginePlanOf(recorded);
   await using engine = await createEngine(card, {
+    ...wanted,
     threads: options.threads ?? wanted.threads,
     device: options.device ?? wanted.device,
   });

@@ -7,7 +7,7 @@ export const config = {
   maxTokens: 4,
   /** Supervised steps on games of a player who guesses at random, to learn how the game is played. */
   warmUp: { steps: 120, batchSize: 32, learningRate: 2e-3, gradClipNorm: 1 },
-  steps: 20,
+  steps: 40,
   /** P, games of a step. */
   groupsPerStep: 16,
   /** G, plays of each. */

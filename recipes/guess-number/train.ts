@@ -2,7 +2,7 @@
  * Guess a number in four turns: a supervised warm-up on games of a player who guesses at random, then group relative policy optimisation on whole episodes, judged
  * before and after on ranges that no game of training begins with. Every weight is trained: the bundled model has never seen a range.
  *
- * Run: npx tsx recipes/guess-number/train.ts [--model ID|DIR] [--url URL] [--max-steps 20] [--seed 1] [--run runs/guess-number]
+ * Run: npx tsx recipes/guess-number/train.ts [--model ID|DIR] [--url URL] [--max-steps 40] [--seed 1] [--run runs/guess-number]
  * [--resume runs/guess-number]
  */
 import { fileURLToPath } from 'node:url';

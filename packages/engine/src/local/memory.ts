@@ -38,7 +38,9 @@ export function modelBytes(config: ModelConfig): number {
 
 /** The programs that decoding can't do without: weights packed for one row after the other, the head as one more where it is the embedding. */
 export function decodingBytes(config: ModelConfig, precision: SamplerPrecision = 'float32'): number {
-  return decoderBytes(config, precision) + headBytes(config, precision);
+  // The measurement of what int8 does to logprobs leaves a head of the likeliest tokens.
+  const heads = precision === 'int8' ? 2 : 1;
+  return decoderBytes(config, precision) + heads * headBytes(config, precision);
 }
 
 /** A program of decoding steps: the factors of its products, and all else in float32. */
@@ -54,9 +56,9 @@ function headBytes({ vocabSize, hiddenSize }: ModelConfig, precision: SamplerPre
   return factorBytes([vocabSize, hiddenSize], precision);
 }
 
-/** A weight [out, in]; a rounded one has a scale for each output. */
+/** A weight [out, in]. A rounded one has a scale for each output, and is there as it lies in its file besides. */
 function factorBytes([out = 0, inner = 0]: readonly number[], precision: SamplerPrecision): number {
-  return precision === 'int8' ? out * inner + float * out : float * out * inner;
+  return precision === 'int8' ? 2 * out * inner + float * out : float * out * inner;
 }
 
 /** Every program that decoding may come to have: for the base and, of an adapter, beside it; a head for each way to choose a token. */

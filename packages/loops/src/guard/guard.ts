@@ -170,11 +170,11 @@ export class Guard {
 }
 
 function stopped(alarm: Alarm, cause: unknown): LoopwrightError {
-  const { name, step, level, page, remedy } = alarm;
+  const { name, step, ...rest } = alarm;
   return new LoopwrightError({
     code: 'guard_stopped',
     message: `${alarmText(alarm)}. The run has ended: no gradient is pending, and the weights are those after step ${step}`,
-    details: { alarm: name, level, step, page, remedy },
+    details: { alarm: name, step, ...rest },
     cause,
   });
 }

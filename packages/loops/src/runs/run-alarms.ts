@@ -1,4 +1,5 @@
 /** The alarms of a run, as they are kept in `alarms.jsonl`. */
+import { LoopwrightError } from '@loopwright/protocol';
 import * as z from 'zod';
 import { findingLevels } from '../findings.js';
 import type { Alarm } from '../guard/alarm.js';
@@ -15,6 +16,13 @@ const alarm: z.ZodType<Alarm> = z.object({
   times: z.number().int().min(1),
   page: z.string(),
 });
+
+/** The alarm that ended a run, by the error that it ended with; undefined where none did. */
+export function endingAlarm(error: unknown): Alarm | undefined {
+  if (!LoopwrightError.isInstance(error)) return undefined;
+  const { alarm: name, ...rest } = error.details;
+  return checkAlarm({ name, ...rest });
+}
 
 /** Undefined for what is no alarm. */
 export function checkAlarm(value: unknown): Alarm | undefined {

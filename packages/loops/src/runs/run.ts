@@ -8,13 +8,13 @@ import type { GateDecision } from '../grader-gate/require-gate.js';
 import type { Alarm } from '../guard/alarm.js';
 import type { GuardedTracker } from '../tracking/guarded.js';
 import { lineFields } from '../tracking/metrics-line.js';
-import type { Tracker } from '../tracking/tracker.js';
+import type { TrackedStep, Tracker } from '../tracking/tracker.js';
 import { type Evaluation, validationMetrics } from '../training/evaluate.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 import type { Checkpoint } from './checkpoint-file.js';
 import { JsonlFile } from './jsonl-file.js';
 import type { MetProblems } from './met-problems.js';
-import { alarmsName } from './run-alarms.js';
+import { alarmsName, endingAlarm } from './run-alarms.js';
 import { type RunRecord, type RunUsage, writeRecord } from './run-record.js';
 import { type RunSample, type SampledRollouts, samplesOf } from './run-samples.js';
 import { type UsageMeter, usageMetrics } from './run-usage.js';
@@ -84,6 +84,10 @@ export class Run implements AsyncDisposable {
   #record: RunRecord;
   #samples: JsonlFile | undefined;
   #alarms: JsonlFile | undefined;
+  /** Kept in this process, of which no tracker was told. */
+  #untold: Alarm[] = [];
+  /** Of those that were kept in this process, name and step. */
+  readonly #keptAlarms = new Set<string>();
   #usage: readonly RunUsage[] | undefined;
   #tokenizer: Tokenizer | undefined;
   #isOpen = true;
@@ -169,15 +173,11 @@ export class Run implements AsyncDisposable {
     const left = Object.keys(metrics).length - finite.length;
     if (left > 0)
       this.#warn(`step ${step}: ${left} of ${Object.keys(metrics).length} metrics were not finite and are left out`);
-    const { log, trackers, now } = this.#parts;
-    const line = {
-      step,
-      type,
-      atMs: now(),
-      metrics: { ...Object.fromEntries(finite), ...(await this.#usageMetrics()) },
-    };
+    const { log, now } = this.#parts;
+    const metricsWithUsage = { ...Object.fromEntries(finite), ...(await this.#usageMetrics()) };
+    const line = { step, type, atMs: now(), metrics: metricsWithUsage };
     await log.step(line);
-    await Promise.all(trackers.map((tracker) => tracker.step(line)));
+    await this.#track(line);
   }
 
   /**
@@ -203,12 +203,11 @@ export class Run implements AsyncDisposable {
     );
   }
 
-  /** Keeps alarms of a guard, in `alarms.jsonl`. @throws `disposed` after the end; write errors */
+  /** Keeps alarms of a guard, in `alarms.jsonl`; trackers are told of them with the next numbers. @throws `disposed` after the end; write errors */
   async alarms(alarms: readonly Alarm[]): Promise<void> {
     if (alarms.length === 0) return;
     this.#check(0);
-    this.#alarms ??= await JsonlFile.open(join(this.folder, alarmsName));
-    await this.#alarms.append(alarms);
+    await this.#keepAlarms(alarms);
   }
 
   /**
@@ -233,6 +232,10 @@ export class Run implements AsyncDisposable {
     const { log, trackers, now, lock, meter } = this.#parts;
     try {
       const end = { status, endedAtMs: now() };
+      const ending = endingAlarm(error);
+      if (ending !== undefined && !this.#keptAlarms.has(keyOf(ending))) await this.#keepAlarms([ending]);
+      const last = this.#untold.at(-1);
+      if (last !== undefined) await this.#track({ type: 'alarms', step: last.step, atMs: end.endedAtMs, metrics: {} });
       const used = await this.attempt('usage', () => meter?.read());
       await log.finish(end);
       await this.#samples?.close();
@@ -280,6 +283,20 @@ export class Run implements AsyncDisposable {
     await writeRecord(this.folder, this.#record);
   }
 
+  async #keepAlarms(alarms: readonly Alarm[]): Promise<void> {
+    this.#alarms ??= await JsonlFile.open(join(this.folder, alarmsName));
+    await this.#alarms.append(alarms);
+    this.#untold.push(...alarms);
+    for (const alarm of alarms) this.#keptAlarms.add(keyOf(alarm));
+  }
+
+  async #track(line: TrackedStep): Promise<void> {
+    const alarms = this.#untold;
+    this.#untold = [];
+    const told = alarms.length === 0 ? line : { ...line, alarms };
+    await Promise.all(this.#parts.trackers.map((tracker) => tracker.step(told)));
+  }
+
   /** Each decision once: a run that goes on asks again. */
   async #keepGate(step: number, decision: GateDecision): Promise<void> {
     const { graderGates = [] } = this.#record;
@@ -319,6 +336,10 @@ export class Run implements AsyncDisposable {
       throw complaint({ field: 'step', expected: 'a whole number from 0', got: String(step) });
     }
   }
+}
+
+function keyOf({ name, step }: Alarm): string {
+  return `${name} ${step}`;
 }
 
 /** One answer as a group of its own. */

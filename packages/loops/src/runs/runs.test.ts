@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { LoopwrightError } from '@loopwright/protocol';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AlarmDecision } from '../guard/guard.js';
 import { Bandit, copyEnvironment } from '../testing/bandit.js';
+import { rejection } from '../testing/rejection.js';
 import type { TrackedStep, Tracker } from '../tracking/tracker.js';
 import { runGrpo } from '../training/grpo.js';
 import { compareRuns } from './compare-runs.js';
@@ -24,6 +26,33 @@ beforeEach(async () => {
 afterEach(() => directory[Symbol.asyncDispose]());
 
 const config = { steps: 3, learningRate: 0.01 };
+
+describe('the alarm that ends a run', () => {
+  const onNotice = (): void => {};
+  const options = { training: new Bandit(), steps: 3, maxTokens: 1, seed: 5, onNotice };
+  const kept = async (folder: string): Promise<string[]> =>
+    (await readRun(folder)).alarms.map(({ name, level, step }) => `${name} ${level} ${step}`);
+
+  it('is kept once, be it told with a step or by the error alone', async () => {
+    const told = join(directory.path, 'told');
+    const onAlarm = (): AlarmDecision => 'stop';
+    const stopped = withRun({ folder: told, config: {} }, (run) =>
+      runGrpo({ ...options, environment: copyEnvironment, guard: { onAlarm }, onStep: run.onStep }),
+    );
+    expect(await rejection(stopped)).toMatchObject({ code: 'guard_stopped' });
+    expect(await kept(told)).toEqual(['guard/all-truncated note 1']);
+
+    const untold = join(directory.path, 'untold');
+    const grade = (): never => {
+      throw new Error('no such module');
+    };
+    const failed = withRun({ folder: untold, config: {} }, (run) =>
+      runGrpo({ ...options, environment: { ...copyEnvironment, grade }, onStep: run.onStep }),
+    );
+    expect(await rejection(failed)).toMatchObject({ code: 'grader_failed', cause: { message: 'no such module' } });
+    expect(await kept(untold)).toEqual(['guard/grader-failing stop 1']);
+  });
+});
 
 describe('a run folder', () => {
   it('keeps what a run was, its numbers and its samples', async () => {

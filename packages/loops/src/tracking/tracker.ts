@@ -1,5 +1,6 @@
 /** Where the numbers of a run go: one interface for the run folder's own files and for other people's tools. */
 import type { JsonValue } from '../data/row.js';
+import type { Alarm } from '../guard/alarm.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 
 /** A run, as trackers are told of it. */
@@ -24,8 +25,10 @@ export interface TrackedStep {
   readonly type: string;
   readonly step: number;
   readonly atMs: number;
-  /** Numbers only, all finite. */
+  /** Numbers only, all finite; none where there are only alarms to tell of. */
   readonly metrics: Metrics;
+  /** Raised since the last step that was told. Nothing in them is content. */
+  readonly alarms?: readonly Alarm[];
 }
 
 /** How a run ended; see `RunRecord`. */

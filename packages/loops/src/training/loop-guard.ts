@@ -48,10 +48,12 @@ export class LoopGuard {
       return await work;
     } catch (error) {
       const alarms = this.look({ step, failure: error });
-      // A run that ends for its grader says so by a code of its own.
-      const hasCode = LoopwrightError.isInstance(error) && error.code === 'grader_failed';
       await this.#guard?.act(alarms, { cause: error }).catch((stop: unknown) => {
-        if (!hasCode) throw stop;
+        // A run that ends for its grader says so by a code of its own, beside the alarm.
+        if (!LoopwrightError.isInstance(error) || error.code !== 'grader_failed') throw stop;
+        const { code, message, details, cause } = error;
+        const alarm = LoopwrightError.isInstance(stop) ? stop.details : {};
+        throw new LoopwrightError({ code, message, details: { ...details, ...alarm }, cause });
       });
       throw error;
     }

@@ -1,5 +1,6 @@
 /** One run on an MLflow server. */
 import * as z from 'zod';
+import { type Alarm, alarmText, levelRank } from '../../guard/alarm.js';
 import type { TrackedEnd, TrackedRun, TrackedStep } from '../tracker.js';
 import { type MlflowClient, MlflowFailure } from './mlflow-client.js';
 import { cut, maxTag, nameFor, paramsOf } from './names.js';
@@ -95,8 +96,8 @@ export class MlflowRun {
   async logSteps(steps: readonly TrackedStep[]): Promise<number> {
     let count = 0;
     let values = 0;
-    for (const { metrics } of steps) {
-      const own = Object.keys(metrics).length;
+    for (const { metrics, alarms = [] } of steps) {
+      const own = Object.keys(metrics).length + alarms.length;
       if (count > 0 && values + own > maxMetrics) break;
       count += 1;
       values += own;
@@ -121,16 +122,25 @@ export class MlflowRun {
   }
 
   async #log(steps: readonly TrackedStep[]): Promise<void> {
-    const metrics = steps.flatMap(({ step, atMs, metrics: own }) =>
-      Object.entries(own).map(([name, value]) => ({
+    const metrics = steps.flatMap(({ step, atMs, metrics: own, alarms = [] }) =>
+      [...Object.entries(own), ...alarms.map(levelOf)].map(([name, value]) => ({
         ...{ key: nameFor(name, { colons: this.#colons }), value, timestamp: Math.round(atMs), step },
       })),
     );
+    // The newest of each: a tag has one value.
+    const alarms = steps.flatMap(({ alarms: own = [] }) => own.map((alarm) => [alarm.name, alarmText(alarm)] as const));
+    const tags = pairsOf(Object.fromEntries(alarms)).slice(0, maxPairs);
     for (let at = 0; at < metrics.length; at += maxMetrics) {
       const body = { run_id: this.id, metrics: metrics.slice(at, at + maxMetrics) };
       await this.#client.post('runs/log-batch', body, anything);
     }
+    if (tags.length > 0) await this.#client.post('runs/log-batch', { run_id: this.id, tags }, anything);
   }
+}
+
+/** As a metric, so that runs can be compared and searched by it: 1 note, 2 warn, 3 stop. */
+function levelOf({ name, level }: Alarm): readonly [string, number] {
+  return [name, levelRank(level) + 1];
 }
 
 function pairsOf(tags: Readonly<Record<string, string>>): Pair[] {

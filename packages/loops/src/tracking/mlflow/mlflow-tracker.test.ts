@@ -5,6 +5,7 @@ import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRun } from '../../runs/open-run.js';
 import { readRun } from '../../runs/read-run.js';
+import { alarmAt } from '../../testing/alarms.js';
 import { FakeMlflow } from '../../testing/mlflow-server.js';
 import { type MlflowOptions, mlflowTracker } from './mlflow-tracker.js';
 import { nameFor, paramsOf } from './names.js';
@@ -59,6 +60,25 @@ describe('a run on an MLflow server', () => {
       { key: 'validation/accuracy', value: 0.5, step: 2 },
     ]);
     expect(warnings).toEqual([]);
+  });
+
+  it('has its alarms as tags, the newest of each name, and as metrics of their levels', async () => {
+    const { run } = await open();
+    for (const step of [1, 11])
+      await run.onStep({ type: 'step-end', step, metrics: { 'loss/mean': step }, alarms: [alarmAt(step)] });
+    await run.alarms([alarmAt(12, 'stop')]);
+    await run.finish('failed');
+    const { metrics, tags } = server.runs.get('run1')!;
+    expect(tags.get('guard/learning-rate')).toMatch(
+      /^guard\/learning-rate \[stop\] at step 12 \(seen in 12 steps\): 0\.01/,
+    );
+    expect(metrics).toEqual([
+      { key: 'loss/mean', value: 1, step: 1 },
+      { key: 'guard/learning-rate', value: 2, step: 1 },
+      { key: 'loss/mean', value: 11, step: 11 },
+      { key: 'guard/learning-rate', value: 2, step: 11 },
+      { key: 'guard/learning-rate', value: 3, step: 12 },
+    ]);
   });
 
   it('that goes on is the same run, with changed settings as tags', async () => {

@@ -17,8 +17,8 @@ export interface MlflowOptions extends MlflowServer {
 }
 
 /**
- * Sends settings as params, facts as tags, and the numbers of each step as metrics, in the background and in batches. While the server can't be reached
- * steps wait; what is still waiting at the end is tried again, then told as lost. The run folder has everything either way. MLflow can't take points back:
+ * Sends settings as params, facts as tags, and the numbers of each step as metrics, in the background and in batches. An alarm is a tag with its text, the newest
+ * of its name, and a metric at each step that it is raised: 1 note, 2 warn, 3 stop. While the server can't be reached steps wait; what is still waiting at the end is tried again, then told as lost. The run folder has everything either way. MLflow can't take points back:
  * where a run goes on, steps that it does again have two.
  *
  * @throws `invalid_argument` for an address that isn't of HTTP

@@ -5,6 +5,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRun } from '../../runs/open-run.js';
+import { alarmAt } from '../../testing/alarms.js';
 import { crc32c } from './crc32c.js';
 import { metricsEvent } from './event.js';
 import { record } from './record.js';
@@ -99,6 +100,26 @@ describe('an event file', () => {
     expect(steps).toMatchObject([
       { step: 1, values: { 'reward/mean': 0.25, 'loss:sum': -3 } },
       { step: 2, values: { 'validation/accuracy': 0.5 } },
+    ]);
+  });
+
+  it('holds each alarm as a text under its name, also one that no numbers come after', async () => {
+    const folder = join(directory.path, 'run');
+    const run = await openRun({ folder, config: {}, trackers: [tensorBoardTracker()] });
+    await run.onStep({ type: 'step-end', step: 1, metrics: { 'reward/mean': 0.25 }, alarms: [alarmAt(1)] });
+    await run.step(2, { 'reward/mean': 0.5 });
+    await run.alarms([alarmAt(3, 'stop')]);
+    const { trackers } = await run.finish('failed');
+    expect(trackers?.tensorboard).toMatchObject({ sent: 3, lost: 0 });
+    const [[, , ...events] = []] = await filesOf(join(folder, 'tensorboard'));
+    expect(events.map(({ step, values }) => ({ step, values }))).toEqual([
+      { step: 1, values: { 'reward/mean': 0.25 } },
+      {
+        step: 1,
+        values: { 'guard/learning-rate': expect.stringMatching(/^guard\/learning-rate \[warn\] at step 1: 0\.01/) },
+      },
+      { step: 2, values: { 'reward/mean': 0.5 } },
+      { step: 3, values: { 'guard/learning-rate': expect.stringMatching(/^guard\/learning-rate \[stop\] at step 3/) } },
     ]);
   });
 

@@ -1,5 +1,6 @@
 /** Event files for TensorBoard. */
 import { join } from 'node:path';
+import { type Alarm, alarmText } from '../../guard/alarm.js';
 import type { TrackedRun, TrackedStep, Tracker, TrackerPlace, TrackerReport } from '../tracker.js';
 import { metricsEvent, restartEvent, textEvent } from './event.js';
 import { EventFile } from './event-file.js';
@@ -10,8 +11,8 @@ export interface TensorBoardOptions {
 }
 
 /**
- * Writes the numbers of each step, and the settings as a text, to an event file: `tensorboard --logdir runs` shows them. A run that goes on tells readers
- * to forget what they have of the steps that it does again.
+ * Writes the numbers of each step, and settings and alarms as texts, to an event file: `tensorboard --logdir runs` shows them. A run that goes on tells
+ * readers to forget what they have of the steps that it does again.
  *
  * @example
  * await using run = await openRun({ folder: 'runs/math', config, trackers: [tensorBoardTracker()] });
@@ -32,8 +33,12 @@ export function tensorBoardTracker({ folder }: TensorBoardOptions = {}): Tracker
       ]);
       return { link: place };
     },
-    async step({ step, atMs, metrics }: TrackedStep): Promise<void> {
-      await file?.append([metricsEvent({ step, atMs }, metrics)]);
+    async step({ step, atMs, metrics, alarms = [] }: TrackedStep): Promise<void> {
+      const hasNumbers = Object.keys(metrics).length > 0;
+      await file?.append([
+        ...(hasNumbers ? [metricsEvent({ step, atMs }, metrics)] : []),
+        ...alarms.map((alarm) => alarmEvent(alarm, atMs)),
+      ]);
       sent += 1;
     },
     async finish(): Promise<TrackerReport> {
@@ -41,6 +46,12 @@ export function tensorBoardTracker({ folder }: TensorBoardOptions = {}): Tracker
       return { sent, lost: 0 };
     },
   };
+}
+
+/** A text under the alarm's own name, so that its steps stand below each other. */
+function alarmEvent(alarm: Alarm, atMs: number): Uint8Array {
+  const { name, step } = alarm;
+  return textEvent({ step, atMs }, { name, text: alarmText(alarm) });
 }
 
 /** Indented by four: code, of which nothing is markup. */

@@ -1,18 +1,20 @@
 /** The smoke test of a task: it passes on a sound one, and for each part there is a task, broken on purpose, that fails in it. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   type ArithmeticProblem,
   arithmetic,
   connect,
+  type EpisodeEnvironment,
+  type Reply,
   type ServiceConnection,
   smoke,
   smokeParts,
   type Task,
 } from 'loopwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCommand } from './support/command.js';
+import { runCommand, startCommand } from './support/command.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let parent: string;
@@ -137,6 +139,62 @@ describe('a task that is broken on purpose fails', () => {
   });
 });
 
+describe('a task of episodes', () => {
+  /** Two turns: the sum is asked again after the first answer. */
+  function asked(respond?: (calls: number) => Reply | undefined): Task<ArithmeticProblem> {
+    let calls = 0;
+    const chat: EpisodeEnvironment<ArithmeticProblem> = {
+      name: 'asked-again',
+      draw: (random) => environment.draw(random),
+      begin: ({ question, answer }) => ({
+        messages: [{ role: 'user', content: question }],
+        respond({ index, text }) {
+          const own = respond?.(++calls);
+          if (own !== undefined) return own;
+          const isRight = text.trim() === answer;
+          if (index === 0 && !isRight) return { messages: [{ role: 'user', content: question }] };
+          return { grade: { status: 'ok', reward: isRight ? 1 : 0 } };
+        },
+        unfinished: () => ({ status: 'ok', reward: 0 }),
+      }),
+    };
+    return { ...sums, environment: chat };
+  }
+
+  test('passes in every part', async () => {
+    expect(await partsOf(asked())).toMatchObject({ statuses: Array(6).fill('pass') });
+  });
+
+  test('fails in sampling where respond throws, and in step where it throws later', async () => {
+    const cases = [
+      { problem: train[0]!, label: 'good' as const, completion: train[0]!.answer },
+      { problem: train[0]!, label: 'bad' as const, completion: [{ text: 'no' }, { text: 'number' }] },
+    ];
+    const broken = (after: number) => ({
+      ...asked((calls) => {
+        if (calls > after) throw new TypeError('no more');
+        return undefined;
+      }),
+      cases,
+    });
+    const soon = await partsOf(broken(100));
+    expect(soon.statuses).toEqual(['pass', 'pass', 'fail', 'not-run', 'not-run', 'not-run']);
+    expect(soon.seen).toMatch(/^\d+ of 12 episodes came to no reward \(environment_error\)$/);
+    const late = await partsOf(broken(160));
+    expect(late.statuses).toEqual(['pass', 'pass', 'pass', 'fail', 'not-run', 'not-run']);
+    expect(late.seen).toContain('environment_error');
+  });
+});
+
+test('problems that cannot be read are a fault of data, not of the grader', async () => {
+  const unread = () => {
+    throw new Error('no file');
+  };
+  const { statuses, seen } = await partsOf({ ...sums, train: unread });
+  expect(statuses).toEqual(['not-run', 'fail', 'not-run', 'not-run', 'not-run', 'not-run']);
+  expect(seen).toBe('it threw (Error)');
+});
+
 test('the command shows each part with its remedy, and exits with 1 on a failure', async () => {
   const file = join(parent, 'task.mjs');
   await writeFile(
@@ -150,6 +208,24 @@ export const task = defineTask({ name: 'sums', environment, train, heldOut: trai
   const { code, stdout } = await runCommand(['smoke', file], { home: join(parent, 'home') });
   expect(code).toBe(1);
   expect(stdout).toMatch(/^sums: 50 prompts and 20 steps of the bundled model\n\npass +grader .*\n.*\nfail +data /);
-  expect(stdout).toMatch(/→ split by prompt .*\nnot-run +sampling\n +needs data\n +→ mend data first\n/);
+  expect(stdout).toMatch(/→ split by prompt .*\nnot-run +sampling\n +needs data: mend data first\n/);
   expect(stdout).toMatch(/\nFails\.\n$/);
+});
+
+test('the command says so where it has no folder for its files, and leaves none after Ctrl-C', async () => {
+  const home = join(parent, 'home');
+  const file = join(parent, 'sound.mjs');
+  const module = `import { arithmetic, defineTask } from 'loopwright';
+export const task = defineTask({ name: 'sums', environment: arithmetic(), settings: { maxTokens: 8 } });
+`;
+  await writeFile(file, module);
+  const nowhere = await runCommand(['smoke', file], { home, env: { TMPDIR: join(parent, 'none') } });
+  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('name another by TMPDIR') });
+  const temporary = join(parent, 'temporary');
+  await mkdir(temporary);
+  const command = startCommand(['smoke', file, '--steps', '10000'], { home, env: { TMPDIR: temporary } });
+  await command.output(/pass +sampling/);
+  command.interrupt();
+  expect((await command.end).code).toBe(130);
+  expect(await readdir(temporary)).toEqual([]);
 });

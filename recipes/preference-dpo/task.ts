@@ -24,6 +24,7 @@ export const task = defineTask({
   ...questions,
   model: 'HuggingFaceTB/SmolLM2-135M-Instruct',
   cases: labelled(questions.heldOut.slice(0, 3)),
+  badFromGood: { without: ['wrong-answer', 'comma', 'sign', 'epsilon', 'injected-instruction'] }, // numbers may be wrong
   settings: { maxTokens: config.maxTokens, learningRate: config.learningRate, rank: config.rank },
 });
 

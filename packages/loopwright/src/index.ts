@@ -388,6 +388,7 @@ export type {
   SmokeOptions,
   SmokePart,
   SmokePartName,
+  SmokeProgress,
   SmokeReport,
   SqlDatabasesOptions,
   SqlResultOptions,

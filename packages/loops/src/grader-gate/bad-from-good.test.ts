@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type BadFromGoodOptions, badFromGood } from './bad-from-good.js';
+import { badFromGood } from './bad-from-good.js';
+import type { BadFromGoodOptions } from './bad-kinds.js';
 
 function made(answer: string, text: string, options: BadFromGoodOptions = {}, question = '?'): Record<string, unknown> {
   const problem = { id: 'p', question, answer };

@@ -3,11 +3,11 @@ import type { Problem } from '../environments/environment.js';
 import { createRandom } from '../random.js';
 import { readProblems } from '../tasks/read-problems.js';
 import type { LabelledCompletion, Task } from '../tasks/task.js';
-import { type BadFromGoodOptions, badFromGood } from './bad-from-good.js';
+import { badFromGood } from './bad-from-good.js';
 import type { GateCase } from './words.js';
 
-export interface GateCasesOptions extends BadFromGoodOptions {
-  /** Whether bad completions are made from the good ones; default true. */
+export interface GateCasesOptions {
+  /** Whether bad completions are made from the good ones, as the task's `badFromGood` says; default true. */
   readonly make?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -23,7 +23,7 @@ const madeFrom = 30;
  */
 export async function gateCases<P extends Problem>(
   task: Task<P>,
-  { make = true, signal, ...bad }: GateCasesOptions = {},
+  { make = true, signal }: GateCasesOptions = {},
 ): Promise<readonly GateCase<P>[]> {
   const labelled = (task.cases ?? []).map((each): GateCase<P> => ({ ...each, origin: 'labelled' }));
   if (!make) return labelled;
@@ -39,7 +39,7 @@ export async function gateCases<P extends Problem>(
   const keyOf = ({ problem, completion }: LabelledCompletion<P>): string => JSON.stringify([problem.id, completion]);
   const known = new Set([...labelled, ...answers].map(keyOf));
   const bads = [...good, ...answers]
-    .flatMap((each) => badFromGood(each, { otherAnswers, ...bad }))
+    .flatMap((each) => badFromGood(each, { otherAnswers, ...task.badFromGood }))
     .filter((each) => !known.has(keyOf(each)));
   return [...labelled, ...answers, ...bads.map(made)];
 }

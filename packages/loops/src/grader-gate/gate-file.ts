@@ -127,7 +127,7 @@ async function upToDate<P extends Problem>(
   const { repeats: _, ...settings } = kept.settings;
   const { result } = await testGrader(task, {
     ...settings,
-    ...(kept.making ?? { make: false }),
+    make: kept.making !== undefined,
     repeats: 1,
     ...(signal === undefined ? {} : { signal }),
   });

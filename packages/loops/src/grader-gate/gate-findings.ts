@@ -47,7 +47,7 @@ function confusion(outcomes: readonly GateOutcome[]): Finding[] {
       level: 'stop',
       seen: `${accepted.length} of ${bad.length} bad completions were taken for right (${kindsOf(accepted)})`,
       remedy:
-        'mend the grader, or a model will learn to write these; where such a completion is right in this task, leave its kind out (--without)',
+        'mend the grader, or a model will learn to write these; where such a completion is right in this task, leave its kind out (badFromGood.without of the task)',
     });
   }
   const rejected = good.filter((each) => each.accepted === false);

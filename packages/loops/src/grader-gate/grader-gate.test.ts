@@ -223,6 +223,26 @@ describe('the grader gate', () => {
     expect((await graded).result).toMatchObject({ outcome: 'pass', confusion: { failed: 0 }, findings: [] });
   });
 
+  it('ends early where gradings take too long one after another', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let calls = 0;
+    const never: Grading = () => {
+      calls += 1;
+      return new Promise(() => {});
+    };
+    const tested = expect(testGrader(taskWith(never), { timeoutMs: 30_000 })).rejects.toMatchObject({
+      code: 'grader_timeout',
+    });
+    await vi.advanceTimersByTimeAsync(90_000);
+    await tested;
+    expect(calls).toBe(3);
+    const later: Grading = (answer) => (++calls > 100 ? never(answer) : right(answer));
+    const options = { timeoutMs: 30_000, concurrency: 2, repeats: 20 };
+    const stuck = expect(testGrader(taskWith(later), options)).rejects.toMatchObject({ code: 'grader_timeout' });
+    await vi.advanceTimersByTimeAsync(90_000);
+    await stuck;
+  });
+
   it('keeps no completion in its result, and ends with the signal', async () => {
     const { result } = await testGrader(taskWith(({ text }) => given(text)));
     expect(JSON.stringify(result)).not.toContain('It is');

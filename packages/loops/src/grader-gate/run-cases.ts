@@ -1,4 +1,5 @@
 /** Grading all cases several times: alone, to tell how long a call takes, then together, as a loop does it. */
+import { LoopwrightError } from '@loopwright/protocol';
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { isCorrect } from '../statistics/correct-reward.js';
@@ -29,7 +30,10 @@ export interface CasesRun<P extends Problem> {
 /** Calls alone at most: enough for a 95 % point, and slow graders are not waited for all their time. */
 const alone = 40;
 
-/** @throws `cancelled` */
+/** So many at first, or twice as many as go on at once in a row, that all take too long: a thousand others would be waited for in vain, for hours. */
+const hopeless = 3;
+
+/** @throws `cancelled`; `grader_timeout` where the first three gradings, or twice `concurrency` in a row, take too long */
 export function runCases<P extends Problem>(run: RunCasesOptions<P>): Promise<CasesRun<P>> {
   return withScope(run.signal, (scope) => runWithin(scope, run));
 }
@@ -39,6 +43,7 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
   const grades: GateGrade[][] = cases.map(() => []);
   const of = cases.length * repeats;
   let done = 0;
+  let lateInARow = 0;
   /** Of the gradings that go on. */
   const restarts = new Set<() => void>();
   const gradeOne = async (i: number): Promise<void> => {
@@ -54,7 +59,9 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
     grades[i]!.push(grade);
     // Graders with few places, such as a sandbox, let gradings wait for one another: while some end, none is stuck.
     if (grade.status !== 'timeout') for (const restart of restarts) restart();
+    lateInARow = grade.status === 'timeout' ? lateInARow + 1 : 0;
     done += 1;
+    if (lateInARow === (lateInARow === done ? hopeless : 2 * concurrency)) throw nothingGraded(lateInARow, timeoutMs);
     run.onGraded?.(done, of);
   };
   // Spread over the cases, since those of a kind stand together.
@@ -85,6 +92,14 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
     return { case: each, grade, grades: own, accepted, isRight, isStable };
   });
   return { outcomes, aloneMs, together };
+}
+
+function nothingGraded(count: number, timeoutMs: number): LoopwrightError {
+  return new LoopwrightError({
+    code: 'grader_timeout',
+    message: `${count} gradings in a row gave no grade within ${timeoutMs / 1000} s each; let the grader resolve, bound its work, or give it more time`,
+    details: { field: 'grade', remedy: 'let the grader resolve, bound its work, or give it more time' },
+  });
 }
 
 function acceptedBy(grade: GateGrade, correctReward: number): boolean | undefined {

@@ -44,7 +44,7 @@ const keptWrong = 200;
 /**
  * Grades labelled completions, good and bad, and says whether the grader is fit to train on: `fail` where any finding says `stop`.
  *
- * @throws `invalid_argument` for a wrong task or option; `cancelled`; what the problems of the task throw
+ * @throws `invalid_argument` for a wrong task or option; `cancelled`; `grader_timeout` where gradings take too long one after another; what the problems of the task throw
  * @example
  * const { result } = await testGrader(task);
  * if (result.outcome === 'fail') for (const { name, seen } of result.findings) console.log(name, seen);
@@ -63,14 +63,14 @@ export async function testGrader<P extends Problem>(
     ...options
   }: TestGraderOptions = {},
 ): Promise<GraderTest<P>> {
-  const { environment, name, settings } = defineTask(task);
+  const { environment, name, settings, badFromGood: making = {} } = defineTask(task);
   wholeNumber('repeats', repeats, 1);
   numberWithin('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 });
   wholeNumber('concurrency', concurrency, 1);
   if (stepSeconds !== undefined && !(stepSeconds > 0))
     throw complaint({ field: 'options.stepSeconds', expected: 'a number above 0', got: String(stepSeconds) });
   const { groupSize, groupsPerStep, correctReward } = resolveSettings(settings);
-  const { signal, make, ...making } = options;
+  const { signal, make } = options;
   const cases = await gateCases(task, options);
   const told = { onCase, onGraded: onProgress };
   const grading = { environment, cases, repeats, concurrency, timeoutMs, correctReward, now, ...told };

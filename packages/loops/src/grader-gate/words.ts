@@ -2,7 +2,7 @@
 import type { Grade, Problem } from '../environments/environment.js';
 import type { Finding } from '../findings.js';
 import type { LabelledCompletion } from '../tasks/task.js';
-import type { BadFromGoodOptions } from './bad-from-good.js';
+import type { BadFromGoodOptions } from './bad-kinds.js';
 
 /** A case of the gate. */
 export type GateCase<P extends Problem = Problem> = LabelledCompletion<P> & {

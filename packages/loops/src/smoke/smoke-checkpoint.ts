@@ -4,10 +4,10 @@ import type { Problem } from '../environments/environment.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
 import type { Task } from '../tasks/task.js';
 import type { StepOf } from '../training/grpo-options.js';
-import { isSameMark, markOf } from './probe.js';
+import { isSameMark, markOf } from './smoke-probe.js';
 import type { SmokeSteps, SmokeStepsOptions } from './smoke-steps.js';
-import { train } from './train.js';
-import { SmokeFailure } from './words.js';
+import { train } from './smoke-train.js';
+import { SmokeFailure } from './smoke-words.js';
 
 export interface SmokeCheckpointOptions<P extends Problem> extends Omit<SmokeStepsOptions<P>, 'training'> {
   readonly service: Pick<ServiceClient, 'createTrainingClientFromStateWithOptimizer'>;
@@ -19,7 +19,7 @@ const stateful =
 
 export async function smokeCheckpoint<P extends Problem>(
   task: Task<P>,
-  { service, done, probes, ...options }: SmokeCheckpointOptions<P>,
+  { service, done, probes, onProgress, ...options }: SmokeCheckpointOptions<P>,
 ): Promise<string> {
   const { saved, saveError } = done;
   if (saved === undefined)
@@ -41,7 +41,7 @@ export async function smokeCheckpoint<P extends Problem>(
     ...options,
     training,
     checkpoints: { every: options.steps, resumed: position, save: async () => {} },
-    onStep: (step) => void again.push(step),
+    onStep: (step) => onProgress(position.step + again.push(step), options.steps),
   });
   const first = done.steps.slice(position.step);
   const different = first.findIndex(

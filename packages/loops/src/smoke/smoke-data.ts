@@ -5,7 +5,7 @@ import { dataFindings } from '../preflight/data-findings.js';
 import { createRandom } from '../random.js';
 import { readProblems } from '../tasks/read-problems.js';
 import { isAnswerEnvironment, type ProblemSource, type Task } from '../tasks/task.js';
-import { SmokeFailure } from './words.js';
+import { SmokeFailure } from './smoke-words.js';
 
 export interface SmokeDataOptions {
   readonly tokenizer: Tokenizer;

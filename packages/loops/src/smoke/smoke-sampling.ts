@@ -8,8 +8,8 @@ import type { Task } from '../tasks/task.js';
 import type { Sampler, Trainer } from '../training/clients.js';
 import type { Rollout } from '../training/rollouts.js';
 import { withScope } from '../training/scope.js';
-import { rolloutTask, type SmokeGroup } from './rollout-task.js';
-import { SmokeFailure } from './words.js';
+import { rolloutTask, type SmokeGroup } from './smoke-rollouts.js';
+import { SmokeFailure } from './smoke-words.js';
 
 export interface SmokeSamplingOptions<P extends Problem> {
   readonly training: Trainer;
@@ -18,6 +18,7 @@ export interface SmokeSamplingOptions<P extends Problem> {
   readonly settings: ResolvedSettings;
   readonly contextLength: number;
   readonly seed: number;
+  readonly onProgress: (sampled: number, of: number) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -33,19 +34,23 @@ const repeated = 4;
 
 export async function smokeSampling<P extends Problem>(
   task: Task<P>,
-  { problems, seed, signal, ...options }: SmokeSamplingOptions<P>,
+  { problems, seed, onProgress, signal, ...options }: SmokeSamplingOptions<P>,
 ): Promise<SmokeSampling<P>> {
   const { group } = rolloutTask(task, { ...options, groupSize });
   const sampler = await options.training.saveWeightsAndGetSamplingClient();
   const sample = (some: readonly P[], from: Sampler): Promise<SmokeGroup<P>[]> =>
     withScope(signal, (scope) =>
       Promise.all(
-        some.map((problem, i) => {
+        some.map(async (problem, i) => {
           const seeds = { answers: mixSeed(seed, i), episode: (member: number) => mixSeed(seed, i, member) };
-          return group(problem, { sampler: from, scope, seeds, timed: (_phase, work) => work(), reference: undefined });
+          const timed = <T>(_phase: unknown, work: () => T): T => work();
+          const made = await group(problem, { sampler: from, scope, seeds, timed, reference: undefined });
+          onProgress(++sampled, problems.length);
+          return made;
         }),
       ),
     );
+  let sampled = 0;
   const groups = await sample(problems, sampler);
   const rollouts = groups.flatMap((each): readonly (Rollout | EpisodeRollout<P>)[] => each.rollouts);
   const failure = rollouts.map(failureOf).find((each) => each !== undefined);
@@ -57,6 +62,7 @@ export async function smokeSampling<P extends Problem>(
       failure.error,
     );
   }
+  sampled = 0;
   const again = await sample(problems.slice(0, repeated), sampler);
   if (JSON.stringify(again.map(traceOf)) !== JSON.stringify(groups.slice(0, repeated).map(traceOf)))
     throw new SmokeFailure(

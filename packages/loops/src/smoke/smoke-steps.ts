@@ -5,14 +5,15 @@ import type { SampledRollouts } from '../runs/run-samples.js';
 import type { Task } from '../tasks/task.js';
 import type { LoopPosition } from '../training/checkpoints.js';
 import type { StepOf } from '../training/grpo-options.js';
-import { isSameMark, markOf } from './probe.js';
-import { type TrainOptions, train } from './train.js';
-import { SmokeFailure } from './words.js';
+import { isSameMark, markOf } from './smoke-probe.js';
+import { type TrainOptions, train } from './smoke-train.js';
+import { SmokeFailure } from './smoke-words.js';
 
 export interface SmokeStepsOptions<P extends Problem>
   extends Omit<TrainOptions<P>, 'training' | 'checkpoints' | 'onStep'> {
   readonly training: TrainingClient;
   readonly probes: readonly (readonly number[])[];
+  readonly onProgress: (steps: number, of: number) => void;
 }
 
 /** A saved place, and what the weights of it say. */
@@ -38,7 +39,7 @@ const ratioTolerance = 1e-3;
 
 export async function smokeSteps<P extends Problem>(
   task: Task<P>,
-  { training, probes, ...options }: SmokeStepsOptions<P>,
+  { training, probes, onProgress, ...options }: SmokeStepsOptions<P>,
 ): Promise<SmokeSteps> {
   const mark = async (): Promise<readonly number[]> => markOf(await training.saveWeightsAndGetSamplingClient(), probes);
   const before = await mark();
@@ -61,7 +62,7 @@ export async function smokeSteps<P extends Problem>(
     ...options,
     training,
     checkpoints: { every: half, save },
-    onStep: (step) => void steps.push(step),
+    onStep: (step) => onProgress(steps.push(step), options.steps),
   });
   const trained = steps.length - skippedSteps;
   if (trained === 0)

@@ -5,7 +5,7 @@ import { openRun } from '../runs/open-run.js';
 import { readRun, readSamples } from '../runs/read-run.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
 import type { StepOf } from '../training/grpo-options.js';
-import { SmokeFailure } from './words.js';
+import { SmokeFailure } from './smoke-words.js';
 
 export interface SmokeTrackingOptions<P extends Problem> {
   /** Where the run folder goes. */

@@ -8,14 +8,22 @@ import { defineTask } from '../tasks/define-task.js';
 import { defaultTaskModel, resolveSettings } from '../tasks/settings.js';
 import type { Task } from '../tasks/task.js';
 import { wholeNumber } from '../training/options.js';
-import { probesOf } from './probe.js';
 import { smokeCheckpoint } from './smoke-checkpoint.js';
 import { smokeData } from './smoke-data.js';
 import { smokeGrader } from './smoke-grader.js';
+import { withinTime } from './smoke-limits.js';
+import { probesOf } from './smoke-probe.js';
 import { smokeSampling } from './smoke-sampling.js';
 import { smokeSteps } from './smoke-steps.js';
 import { smokeTracking } from './smoke-tracking.js';
-import { SmokeFailure, type SmokePart, type SmokePartName, type SmokeReport } from './words.js';
+import {
+  SmokeFailure,
+  SmokeNeeds,
+  type SmokePart,
+  type SmokePartName,
+  type SmokeProgress,
+  type SmokeReport,
+} from './smoke-words.js';
 
 export interface SmokeOptions {
   /** With the bundled model. Bits are compared, so its engine has to be deterministic, as on the processor. */
@@ -30,6 +38,8 @@ export interface SmokeOptions {
   readonly seed?: number;
   /** Called as parts end. */
   readonly onPart?: (part: SmokePart) => void;
+  /** Called as a part begins, and on its way. */
+  readonly onProgress?: (progress: SmokeProgress) => void;
   readonly signal?: AbortSignal;
   /** Milliseconds; default the performance clock. */
   readonly now?: () => number;
@@ -39,6 +49,8 @@ export interface SmokeOptions {
 const contextLength = 1024;
 /** New tokens of an answer at most: what is tried is the machinery, not the model. */
 const mostTokens = 32;
+/** Of a call of the environment, while no other ends: as the grader gate has it. */
+const limitMs = 30_000;
 
 /**
  * Runs the parts of a task one after another: grader, data, sampling, steps, checkpoint and restore, tracking, on the bundled model. A part that fails
@@ -49,13 +61,24 @@ const mostTokens = 32;
  * const { outcome, parts } = await smoke(task, { service, folder });
  */
 export async function smoke<P extends Problem>(
-  task: Task<P>,
-  { service, folder, prompts = 50, steps = 20, seed = 0, onPart, signal, now = () => performance.now() }: SmokeOptions,
+  given: Task<P>,
+  {
+    service,
+    folder,
+    prompts = 50,
+    steps = 20,
+    seed = 0,
+    onPart,
+    onProgress = () => {},
+    signal,
+    now = () => performance.now(),
+  }: SmokeOptions,
 ): Promise<SmokeReport> {
-  const { name, settings: given } = defineTask(task);
+  const { name, settings: set } = defineTask(given);
   wholeNumber('prompts', prompts, 1);
   wholeNumber('steps', steps, 2);
-  const resolved = resolveSettings(given);
+  const task = withinTime(given, { limitMs });
+  const resolved = resolveSettings(set);
   const settings = { ...resolved, maxTokens: Math.min(resolved.maxTokens, mostTokens) };
   const parts: SmokePart[] = [];
   const end = (part: SmokePart): void => {
@@ -69,13 +92,15 @@ export async function smoke<P extends Problem>(
     work: () => Promise<T>,
   ): Promise<T | undefined> => {
     const start = now();
+    onProgress({ part: name, done: 0 });
     try {
       const made = await work();
       end({ name, status: 'pass', seen: seenOf(made), milliseconds: now() - start });
       return made;
     } catch (error) {
       if (isCancelled(error, signal)) throw error;
-      end({ name, status: 'fail', milliseconds: now() - start, ...saidOf(error) });
+      if (error instanceof SmokeNeeds) notRun(name, error.part);
+      else end({ name, status: 'fail', milliseconds: now() - start, ...saidOf(error) });
       return undefined;
     }
   };
@@ -84,12 +109,13 @@ export async function smoke<P extends Problem>(
     end({ name, status: 'not-run', seen: `needs ${needed}`, remedy, milliseconds: 0 });
     return undefined;
   };
+  const counted = (name: SmokePartName) => (done: number, of: number) => onProgress({ part: name, done, of });
   const own = signal === undefined ? {} : { signal };
 
   await part(
     'grader',
     (seen: string) => seen,
-    () => smokeGrader(task, signal),
+    () => smokeGrader(task, { limitMs, onProgress: counted('grader'), signal }),
   );
   await using training = await service.createLoraTrainingClient({
     ...{ baseModel: defaultTaskModel, seed, rank: settings.rank },
@@ -110,7 +136,7 @@ export async function smoke<P extends Problem>(
       : await part(
           'sampling',
           ({ seen }) => seen,
-          () => smokeSampling(task, { ...common, problems: data.problems }),
+          () => smokeSampling(task, { ...common, problems: data.problems, onProgress: counted('sampling') }),
         );
   if (data === undefined || sampled === undefined) {
     for (const each of ['step', 'checkpoint and restore', 'tracking'] as const)
@@ -121,7 +147,7 @@ export async function smoke<P extends Problem>(
   const done = await part(
     'step',
     ({ seen }) => seen,
-    () => smokeSteps(task, stepping),
+    () => smokeSteps(task, { ...stepping, onProgress: counted('step') }),
   );
   if (done === undefined) {
     for (const each of ['checkpoint and restore', 'tracking'] as const) notRun(each, 'step');
@@ -130,7 +156,7 @@ export async function smoke<P extends Problem>(
   await part(
     'checkpoint and restore',
     (seen: string) => seen,
-    () => smokeCheckpoint(task, { ...stepping, service, done }),
+    () => smokeCheckpoint(task, { ...stepping, service, done, onProgress: counted('checkpoint and restore') }),
   );
   const tracking = {
     ...{ folder: join(folder, 'run'), config: { task: name, settings, prompts, steps }, seed, tokenizer },
@@ -148,15 +174,27 @@ function isCancelled(error: unknown, signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true && LoopwrightError.isInstance(error) && error.code === 'cancelled';
 }
 
-/** What isn't an error of Loopwright is told by its class alone: its message may hold content. */
+/** What isn't an error of Loopwright is told by its class alone: its message may hold content. `error` is what tells more than `seen`. */
 function saidOf(error: unknown): { readonly seen: string; readonly remedy: string; readonly error?: unknown } {
   if (error instanceof SmokeFailure) {
     const { message: seen, remedy, cause } = error;
-    return { seen, remedy, ...(cause === undefined ? {} : { error: cause }) };
+    return { seen, remedy, ...(cause === undefined ? {} : { error: firstCause(cause) }) };
   }
   if (LoopwrightError.isInstance(error)) {
-    const remedy = typeof error.details.remedy === 'string' ? error.details.remedy : 'mend what the message names';
-    return { seen: error.message, remedy, error };
+    const first = firstCause(error);
+    const remedies = [first, error].flatMap((each) =>
+      LoopwrightError.isInstance(each) && typeof each.details.remedy === 'string' ? [each.details.remedy] : [],
+    );
+    const remedy = remedies[0] ?? 'mend what the message names';
+    const seen = error.message.replace(`; ${remedy}`, '');
+    return { seen, remedy, ...(first === error ? {} : { error: first }) };
   }
   return { seen: `it threw (${errorText(error)})`, remedy: 'mend the code of the task that threw', error };
+}
+
+/** What began it: the loop says how many failed, and its cause why the first of them did. */
+function firstCause(error: unknown): unknown {
+  let first = error;
+  while (first instanceof Error && first.cause instanceof Error) first = first.cause;
+  return first;
 }

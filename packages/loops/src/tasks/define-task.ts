@@ -1,10 +1,11 @@
 /** defineTask: a task that is checked where it is written. */
 import { complaint } from '@loopwright/protocol';
 import type { Problem } from '../environments/environment.js';
+import { type BadFromGoodOptions, badKinds } from '../grader-gate/bad-kinds.js';
 import { resolveSettings } from './settings.js';
 import { isAnswerEnvironment, type LabelledCompletion, type ProblemSource, type Task } from './task.js';
 
-const fields = ['name', 'environment', 'train', 'heldOut', 'cases', 'model', 'settings'];
+const fields = ['name', 'environment', 'train', 'heldOut', 'cases', 'badFromGood', 'model', 'settings'];
 
 /**
  * The task as it is given, checked: commands such as `loopwright preflight ./my-task` take the file that exports it as `task`.
@@ -18,7 +19,7 @@ export function defineTask<P extends Problem>(task: Task<P>): Task<P> {
   const unknownField = Object.keys(task).find((field) => !fields.includes(field));
   if (unknownField !== undefined)
     throw complaint({ field: `task.${unknownField.slice(0, 60)}`, expected: fields.join(', '), got: 'another name' });
-  const { name, environment, train, heldOut, cases, model, settings } = task;
+  const { name, environment, train, heldOut, cases, badFromGood, model, settings } = task;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   if (typeof name !== 'string' || name.trim() === '' || name.length > 100 || /[\u0000-\u001f\u007f]/.test(name))
     throw complaint({
@@ -30,6 +31,7 @@ export function defineTask<P extends Problem>(task: Task<P>): Task<P> {
   checkSource('task.train', train);
   checkSource('task.heldOut', heldOut);
   if (cases !== undefined) checkCases(cases, { field: 'task.cases', isAnswer: isAnswerEnvironment(environment) });
+  if (badFromGood !== undefined) checkMaking(badFromGood);
   if (model !== undefined && (typeof model !== 'string' || model.trim() === ''))
     throw complaint({ field: 'task.model', expected: 'the name or path of a model', got: kind(model) });
   if (settings !== undefined) requireObject('task.settings', settings);
@@ -99,11 +101,12 @@ export function checkProblems(field: string, problems: readonly unknown[]): void
 /** @throws `invalid_argument` */
 export function checkProblem(field: string, problem: unknown): void {
   requireObject(field, problem);
+  const remedy = 'mend the row, or leave it out where it is read';
   if (typeof problem.id !== 'string' || problem.id === '')
-    throw complaint({ field: `${field}.id`, expected: 'a text that names the problem', got: kind(problem.id) });
+    throw complaint({ field: `${field}.id`, expected: 'a text that names the problem', got: kind(problem.id), remedy });
   for (const name of ['question', 'answer'] as const) {
     if (typeof problem[name] !== 'string')
-      throw complaint({ field: `${field}.${name}`, expected: 'a text', got: kind(problem[name]) });
+      throw complaint({ field: `${field}.${name}`, expected: 'a text', got: kind(problem[name]), remedy });
   }
 }
 
@@ -126,6 +129,18 @@ export function checkCases(
     if (stopReason !== undefined && stopReason !== 'stop' && stopReason !== 'length')
       throw complaint({ field: `${at}.stopReason`, expected: 'stop or length', got: kind(stopReason) });
   }
+}
+
+function checkMaking(making: BadFromGoodOptions): void {
+  requireObject('task.badFromGood', making);
+  const { without = [] } = making;
+  const isList = Array.isArray(without);
+  if (isList && without.every((kind) => badKinds.includes(kind))) return;
+  throw complaint({
+    field: 'task.badFromGood.without',
+    expected: `a list of ${badKinds.join(', ')}`,
+    got: isList ? 'another name' : kind(without),
+  });
 }
 
 function checkTurns(field: string, turns: unknown, isAnswer: boolean): void {

@@ -2,6 +2,7 @@
 import type { StopReason } from '@loopwright/protocol';
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment, ToolCall } from '../episodes/environment.js';
+import type { BadFromGoodOptions } from '../grader-gate/bad-kinds.js';
 
 /**
  * Problems in order: a list, anything that is read by `for await`, or a function that gives either. It must give the same
@@ -63,8 +64,10 @@ export interface Task<P extends Problem = Problem> {
   readonly train?: ProblemSource<P>;
   /** Problems that are never trained on. */
   readonly heldOut?: ProblemSource<P>;
-  /** For `loopwright grader test`. */
+  /** For the grader gate (`loopwright grader test`). */
   readonly cases?: readonly LabelledCompletion<P>[];
+  /** How the gate makes bad completions from the good ones: such as kinds that are right in this task, which are left out. */
+  readonly badFromGood?: BadFromGoodOptions;
   /** Base model by name or path; default `loopwright-tiny`. */
   readonly model?: string;
   readonly settings?: TaskSettings;

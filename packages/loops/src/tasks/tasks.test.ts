@@ -45,6 +45,8 @@ describe('defineTask', () => {
     ['task.cases', { cases: {} }],
     ['task.cases[0].label', { cases: [{ problem: copyProblem(1), label: 'fine', completion: '1' }] }],
     ['task.cases[0].completion', { cases: [{ problem: copyProblem(1), label: 'good', completion: [{ text: '1' }] }] }],
+    ['task.badFromGood', { badFromGood: ['comma'] }],
+    ['task.badFromGood.without', { badFromGood: { without: ['words'] } }],
     ['task.model', { model: '' }],
     ['task.settings.maxTokens', { settings: { maxTokens: 0 } }],
     ['task.settings.groupSize', { settings: { groupSize: 1 } }],

@@ -1,5 +1,4 @@
 /** The commands of `loopwright grader` and their options. */
-import { badKinds } from '@loopwright/loops';
 import type { Command } from 'commander';
 import { listOf, seconds, wholeNumber } from '../arguments.js';
 import type { CommandContext } from '../context.js';
@@ -15,7 +14,6 @@ export function addGrader(program: Command, context: CommandContext): void {
     .option('--concurrency <n>', 'gradings at once', wholeNumber(1, 10_000), 16)
     .option('--timeout <seconds>', 'of one grading', seconds, 30)
     .option('--step-seconds <n>', 'what the rest of a training step takes, as preflight forecasts it', seconds)
-    .option('--without <kinds>', `make no bad completions of these kinds, of ${badKinds.join(',')}`, listOf(badKinds))
     .option('--labelled-only', 'make none at all: the cases of the task alone')
     .option(
       '--correctness <names>',

@@ -1,15 +1,15 @@
 /** `loopwright grader test`: the gate of a grader, shown. */
 import { dirname, join, relative, resolve } from 'node:path';
-import { type BadKind, escapeText, testGrader } from '@loopwright/loops';
+import { escapeText, testGrader } from '@loopwright/loops';
 import { gateFileName, writeGate } from '@loopwright/loops/node';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { SlowNotes } from '../slow-notes.js';
 import { StatusLine } from '../status-line.js';
+import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
 import { showGate } from './show-gate.js';
-import { StuckWatch } from './stuck-watch.js';
 
 export interface GraderTestCommandOptions {
   readonly repeats: number;
@@ -17,7 +17,6 @@ export interface GraderTestCommandOptions {
   /** Seconds. */
   readonly timeout: number;
   readonly stepSeconds?: number;
-  readonly without?: readonly BadKind[];
   readonly labelledOnly?: boolean;
   readonly correctness?: readonly string[];
   readonly out?: string;
@@ -25,7 +24,7 @@ export interface GraderTestCommandOptions {
 
 export async function graderTestCommand(
   path: string,
-  { repeats, concurrency, timeout, stepSeconds, without, labelledOnly, correctness, out }: GraderTestCommandOptions,
+  { repeats, concurrency, timeout, stepSeconds, labelledOnly, correctness, out }: GraderTestCommandOptions,
   { console, exitWith }: CommandContext,
 ): Promise<void> {
   const { file, task } = await loadTask(path);
@@ -33,12 +32,11 @@ export async function graderTestCommand(
   using status = new StatusLine(console);
   const slow = new SlowNotes(console);
   const target = out === undefined ? join(dirname(file), gateFileName) : resolve(out);
-  using watch = new StuckWatch({ limitMs: timeout * 1000, json: console.json, stale: target });
+  using watch = new StuckWatch({ limitMs: timeout * 1000, json: console.json, who: 'grader', stale: target });
   const startMs = performance.now();
   const { result, outcomes } = await testGrader(task, {
     ...{ repeats, concurrency, timeoutMs: timeout * 1000, signal: interrupt.signal, make: labelledOnly !== true },
     ...(stepSeconds === undefined ? {} : { stepSeconds }),
-    ...(without === undefined ? {} : { without }),
     ...(correctness === undefined ? {} : { correctness }),
     onCase: ({ label, kind, origin, problem }) => watch.at(`${label} (${kind ?? origin}), ${problem.id}`),
     onProgress: (graded, of) => {

@@ -1,21 +1,27 @@
 /** `loopwright smoke`: every part of a task's run once, small and quick, shown as it ends. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { escapeText } from '@loopwright/loops';
-import { type SmokePart, smoke } from '@loopwright/loops/node';
+import { type SmokePart, type SmokeProgress, smoke } from '@loopwright/loops/node';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
+import { SlowNotes } from '../slow-notes.js';
+import { StatusLine } from '../status-line.js';
+import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
+import { temporaryFolder } from './temporary-folder.js';
 
 export interface SmokeCommandOptions {
   readonly prompts: number;
   readonly steps: number;
   readonly seed: number;
 }
+
+/** A part computes now and then, for a second at most: who holds the thread so long never gives it back. */
+const heldMs = 30_000;
 
 export async function smokeCommand(
   path: string,
@@ -24,8 +30,11 @@ export async function smokeCommand(
 ): Promise<void> {
   const { task } = await loadTask(path);
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping.') });
-  const folder = await mkdtemp(join(tmpdir(), 'loopwright-smoke-'));
+  const folder = await temporaryFolder();
   try {
+    using status = new StatusLine(console);
+    const slow = new SlowNotes(console);
+    using watch = new StuckWatch({ limitMs: heldMs, json: console.json, who: 'task', stale: folder });
     console.line(
       `${console.paint.bold(escapeText(task.name))}: ${prompts} prompts and ${steps} steps of the bundled model`,
     );
@@ -34,7 +43,16 @@ export async function smokeCommand(
     await using service = await connect({ dataDir: join(folder, 'data'), device: 'cpu' });
     const { outcome, parts } = await smoke(task, {
       ...{ service, folder, prompts, steps, seed, signal: interrupt.signal },
-      onPart: (part) => show(part, console),
+      onPart: (part) => {
+        status.clear();
+        show(part, console);
+      },
+      onProgress: (progress) => {
+        const text = progressText(progress);
+        watch.at(text);
+        status.show({ event: { type: 'progress', ...progress }, text });
+        slow.show(text);
+      },
     });
     console.event({ type: 'smoke', task: task.name, outcome, prompts, steps, seed, parts: parts.map(withoutError) });
     console.line();
@@ -45,16 +63,22 @@ export async function smokeCommand(
   }
 }
 
+function progressText({ part, done, of }: SmokeProgress): string {
+  return of === undefined ? part : `${part}: ${done} of ${of}`;
+}
+
 function show(part: SmokePart, console: Console): void {
   const { paint } = console;
   const { name, status, seen, milliseconds } = part;
   const colours = { pass: paint.green, fail: paint.red, 'not-run': paint.yellow };
   const time = status === 'not-run' ? '' : paint.dim(`  ${(milliseconds / 1000).toFixed(1)} s`);
   console.line(`${colours[status](status.padEnd(7))}  ${paint.bold(name)}${time}`);
-  console.line(`         ${seen}`);
-  if (status === 'fail' && part.error instanceof Error)
-    console.line(`         ${paint.dim(escapeText(`${part.error.name}: ${part.error.message}`.slice(0, 500)))}`);
-  if (status !== 'pass') console.line(`         ${paint.dim('→')} ${part.remedy}`);
+  const indent = ' '.repeat(9);
+  console.hanging(indent, status === 'not-run' ? `${seen}: ${part.remedy}` : seen);
+  if (status !== 'fail') return;
+  if (part.error instanceof Error)
+    console.hanging(indent, escapeText(`${part.error.name}: ${part.error.message}`.slice(0, 500)));
+  console.hanging(`${indent}${paint.dim('→')} `, part.remedy);
 }
 
 /** What threw is the user's own and may quote content: it is for the terminal alone. */

@@ -8,7 +8,7 @@ import type { Checkpoints } from '../training/checkpoints.js';
 import type { Trainer } from '../training/clients.js';
 import { runGrpo } from '../training/grpo.js';
 import type { GrpoResult, StepOf } from '../training/grpo-options.js';
-import { episodesWithoutTies, withoutTies } from './ties.js';
+import { episodesWithoutTies, withoutTies } from './smoke-ties.js';
 
 export interface TrainOptions<P extends Problem> {
   readonly training: Trainer;

@@ -1,4 +1,4 @@
-/** Ends the command where a grading never gives the thread back: from within nothing can. */
+/** Ends the command where the user's code never gives the thread back: from within nothing can. */
 import { Worker } from 'node:worker_threads';
 import { escapeText } from '@loopwright/loops';
 import type { StuckWatched } from './stuck-worker.js';
@@ -8,11 +8,13 @@ export interface StuckWatchOptions {
   readonly limitMs: number;
   /** Tell it as an event. */
   readonly json: boolean;
-  /** A file that is removed then: an earlier result, which no longer holds. */
+  /** Whose loop it would be. */
+  readonly who: 'grader' | 'task';
+  /** A file or folder that is removed then: such as an earlier result, which no longer holds. */
   readonly stale: string;
 }
 
-/** Bytes of the text that says where the grading is. */
+/** Bytes of the text that says where it is. */
 const placeBytes = 512;
 
 /** Watches from a thread of its own until it is disposed. A grader that waits holds no thread: its time is the gate's. */
@@ -21,13 +23,14 @@ export class StuckWatch implements Disposable {
   readonly #place = new Uint8Array(new SharedArrayBuffer(placeBytes));
   readonly #timer: NodeJS.Timeout;
 
-  constructor({ limitMs, json, stale }: StuckWatchOptions) {
-    const workerData: StuckWatched = { beats: this.#beats, place: this.#place, limitMs, json, stale };
+  constructor(options: StuckWatchOptions) {
+    const { limitMs } = options;
+    const workerData: StuckWatched = { beats: this.#beats, place: this.#place, ...options };
     new Worker(new URL('./stuck-worker.js', import.meta.url), { workerData, execArgv: [] }).unref();
     this.#timer = setInterval(() => this.#beat(), Math.min(1000, limitMs / 4)).unref();
   }
 
-  /** What is graded now: shown if it is the last. */
+  /** What goes on now: shown if it is the last. */
   at(place: string): void {
     const { written } = new TextEncoder().encodeInto(escapeText(place), this.#place);
     Atomics.store(this.#beats, 1, written);

@@ -14,15 +14,32 @@ export type SmokePart = {
   | { readonly status: 'pass' }
   /** `error` where something threw. */
   | { readonly status: 'fail'; readonly remedy: string; readonly error?: unknown }
-  /** It needs what an earlier part failed to make. */
+  /** It needs what another part failed to make. */
   | { readonly status: 'not-run'; readonly remedy: string }
 );
+
+/** How far a part is: gradings, answers or steps of all, where they are counted. */
+export interface SmokeProgress {
+  readonly part: SmokePartName;
+  readonly done: number;
+  readonly of?: number;
+}
 
 export interface SmokeReport {
   readonly task: string;
   /** `fail` where any part did not pass. */
   readonly outcome: 'pass' | 'fail';
   readonly parts: readonly SmokePart[];
+}
+
+/** What a part throws where it can't be run for what another makes. */
+export class SmokeNeeds extends Error {
+  readonly part: SmokePartName;
+
+  constructor(part: SmokePartName) {
+    super(`needs ${part}`);
+    this.part = part;
+  }
 }
 
 /** What a part throws where it has seen something wrong. */

@@ -12,7 +12,7 @@ export interface StuckWatched extends StuckWatchOptions {
   readonly place: Uint8Array;
 }
 
-const { beats, place, limitMs, json, stale } = workerData as StuckWatched; // true: the watch alone starts this
+const { beats, place, limitMs, json, who, stale } = workerData as StuckWatched; // true: the watch alone starts this
 
 let silent = 0;
 for (let last = Atomics.load(beats, 0); last !== -1; ) {
@@ -27,13 +27,13 @@ function end(): never {
   const where = Buffer.from(place.slice(0, Atomics.load(beats, 1))).toString();
   const error = new LoopwrightError({
     code: 'grader_timeout',
-    message: `the grader has held the thread for ${limitMs / 1000} s, at ${where}: a loop of it doesn't end`,
+    message: `the ${who} has held the thread for ${limitMs / 1000} s, at ${where}: a loop of it doesn't end`,
     details: {
-      field: 'grade',
+      field: who,
       remedy: 'bound the loop, or judge by regexMatch, sqlResult or unitTests, which are bounded',
     },
   });
-  rmSync(stale, { force: true });
+  rmSync(stale, { recursive: true, force: true });
   if (json) writeSync(1, `${JSON.stringify({ type: 'error', error: error.toJSON() })}\n`);
   else writeSync(2, `\nerror ${error.code}: ${error.message}\n  remedy    ${error.details.remedy}\n`);
   // The main thread listens to no gentler signal.

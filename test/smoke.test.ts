@@ -177,10 +177,10 @@ describe('a task of episodes', () => {
       }),
       cases,
     });
-    const soon = await partsOf(broken(100));
+    const soon = await partsOf(broken(35));
     expect(soon.statuses).toEqual(['pass', 'pass', 'fail', 'not-run', 'not-run', 'not-run']);
     expect(soon.seen).toMatch(/^\d+ of 12 episodes came to no reward \(environment_error\)$/);
-    const late = await partsOf(broken(160));
+    const late = await partsOf(broken(90));
     expect(late.statuses).toEqual(['pass', 'pass', 'pass', 'fail', 'not-run', 'not-run']);
     expect(late.seen).toContain('environment_error');
   });

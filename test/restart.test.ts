@@ -50,6 +50,7 @@ test('a version of a merged sampler gives the same tokens and log-probabilities 
   const training = await before.createLoraTrainingClient(merged);
   await Promise.all([training.forwardBackward(data, 'cross_entropy'), training.optimStep({ learningRate: 0.01 })]);
   const { modelPackageArn } = await training.saveWeightsForSampler({ description: 'merged' });
+  const state = await training.saveState({ description: 'to go on from' });
   const told = await (await before.createSamplingClient({ modelPackageArn })).sample([5, 6], asked);
   await first.close();
 
@@ -57,5 +58,9 @@ test('a version of a merged sampler gives the same tokens and log-probabilities 
   const after = new ServiceClient({ baseUrl: second.url });
   const again = await (await after.createSamplingClient({ modelPackageArn })).sample([5, 6], asked);
   expect(again.sequences).toEqual(told.sequences);
+  // A session that goes on from a state samples the same way.
+  const resumed = await after.createTrainingClientFromStateWithOptimizer({ modelPackageArn: state.modelPackageArn });
+  const sampler = await resumed.saveWeightsAndGetSamplingClient();
+  expect((await sampler.sample([5, 6], asked)).sequences).toEqual(told.sequences);
   await after.close();
 });

@@ -113,6 +113,7 @@ export async function packageOrigin(
       training: {
         ...(extension?.TrainingType === undefined ? {} : { TrainingType: extension.TrainingType }),
         ...(extension?.TargetModules === undefined ? {} : { TargetModules: extension.TargetModules }),
+        ...(extension?.SamplerPath === undefined ? {} : { SamplerPath: extension.SamplerPath }),
         ...(lora === undefined ? {} : lora),
       },
     };

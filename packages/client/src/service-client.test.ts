@@ -85,7 +85,14 @@ test('a name that is taken is refused, but a lost answer is not, whoever gave th
 test('a resume asks for what the version was trained with and loads it first', async () => {
   const { server, service } = setUp();
   server.packages.push(
-    modelPackage(4, 'state', { Kind: 'state', TrainingType: 'lora', Rank: 4, Alpha: 12, TargetModules: ['v_proj'] }),
+    modelPackage(4, 'state', {
+      Kind: 'state',
+      TrainingType: 'lora',
+      Rank: 4,
+      Alpha: 12,
+      TargetModules: ['v_proj'],
+      SamplerPath: 'merged',
+    }),
   );
   const modelPackageArn = modelPackage(4, 'state').ModelPackageArn;
   const training = await service.createTrainingClientFromStateWithOptimizer({ modelPackageArn });
@@ -93,7 +100,7 @@ test('a resume asks for what the version was trained with and loads it first', a
   const [first] = server.requests('SageMaker.CreateTrainingSession');
   expect(bodyOf(first?.body)).toMatchObject({
     LoraConfig: { Rank: 4, Alpha: 12 },
-    Loopwright: { TargetModules: ['v_proj'] },
+    Loopwright: { TargetModules: ['v_proj'], SamplerPath: 'merged' },
   });
   expect(server.training).toMatchObject([
     { sequenceNumber: 1, operation: { type: 'load-state', version: 'sagemaker-default/4', loadOptimizer: true } },

@@ -278,8 +278,13 @@ function checkedModel(baseModel: string | undefined): string {
 
 /** What the version was trained with, where the caller says nothing else. */
 function originalTraining(
-  { TrainingType, Rank, Alpha, TargetModules }: PackageOrigin['training'],
-  { rank = Rank, alpha = rank === Rank ? Alpha : undefined, targetModules = TargetModules, samplerPath }: LoraOptions,
+  { TrainingType, Rank, Alpha, TargetModules, SamplerPath }: PackageOrigin['training'],
+  {
+    rank = Rank,
+    alpha = rank === Rank ? Alpha : undefined,
+    targetModules = TargetModules,
+    samplerPath = SamplerPath,
+  }: LoraOptions,
 ): TrainingSpec {
   if (TrainingType === 'full') return { type: 'full' };
   return loraSpec({

@@ -69,7 +69,12 @@ export function loraSpec({
     });
   }
   if (samplerPath !== undefined && !samplerPaths.includes(samplerPath))
-    throw complaint({ field: 'samplerPath', expected: samplerPaths.join(' or '), got: String(samplerPath) });
+    throw complaint({
+      field: 'samplerPath',
+      expected: samplerPaths.join(' or '),
+      got: String(samplerPath),
+      remedy: 'leave it out for apart',
+    });
   return { type: 'lora', rank, alpha, targetModules: targets, ...(samplerPath === undefined ? {} : { samplerPath }) };
 }
 

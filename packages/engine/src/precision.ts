@@ -12,6 +12,7 @@ export function requirePrecisionName(name: string): SamplerPrecision {
     field: 'samplerPrecision',
     expected: samplerPrecisions.join(' or '),
     got: JSON.stringify(name.slice(0, 40)),
+    remedy: 'leave it out for float32',
   });
 }
 

@@ -63,9 +63,9 @@ function factorBytes([out = 0, inner = 0]: readonly number[], precision: Sampler
 
 /** Every program that decoding may come to have: for the base and, of an adapter, beside it; a head for each way to choose a token. */
 function allDecodingBytes(config: ModelConfig, training: TrainingSpec, precision: SamplerPrecision): number {
-  const isApart = !isMerged(training);
-  const heads = headKinds.length * (isApart && training.targetModules.includes('lm_head') ? 2 : 1);
-  return (isApart ? 2 : 1) * decoderBytes(config, precision) + heads * headBytes(config, precision);
+  const apart = isApart(training);
+  const heads = headKinds.length * (apart && training.targetModules.includes('lm_head') ? 2 : 1);
+  return (apart ? 2 : 1) * decoderBytes(config, precision) + heads * headBytes(config, precision);
 }
 
 /** Weights of linear layers as a training program packs them: each for the way forward and for the way back, and the head once more for its rows. */
@@ -73,9 +73,9 @@ export function packedTrainingBytes(config: ModelConfig): number {
   return float * (2 * linearCount(config) + 3 * config.vocabSize * config.hiddenSize);
 }
 
-/** Whether each version has all weights for itself. */
-function isMerged(training: TrainingSpec): training is { readonly type: 'full' } {
-  return training.type === 'full' || training.samplerPath === 'merged';
+/** Whether versions are adapters beside the weights, which they share; or else each has all weights for itself. */
+function isApart(training: TrainingSpec): training is Extract<TrainingSpec, { type: 'lora' }> {
+  return training.type === 'lora' && training.samplerPath !== 'merged';
 }
 
 /** What a session holds between calls: trained arrays, pending gradient, two moments of each number. */
@@ -89,7 +89,7 @@ export function keptVersionsBytes(
   training: TrainingSpec,
   precision: SamplerPrecision = 'float32',
 ): number {
-  if (isMerged(training))
+  if (!isApart(training))
     return keptVersions.model * (float * parameterCount(config) + decodingBytes(config, precision));
   return keptVersions.adapter * snapshotCopies * float * trainedCount(config, training);
 }

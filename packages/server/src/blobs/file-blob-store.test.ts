@@ -29,6 +29,17 @@ describe('FileBlobStore', () => {
     await expect(store.get({ workspaceId: 'two', hash })).rejects.toMatchObject({ code: 'blob_damaged' });
   });
 
+  it('tells a blob that can’t be read now from one that is missing', async () => {
+    const root = fresh();
+    const hash = await new FileBlobStore({ root }).put('w', bytes('abc'));
+    const tooMany = () => Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }));
+    const store = new FileBlobStore({ root, files: { ...nodeFiles, readFile: tooMany } });
+    await expect(store.get({ workspaceId: 'w', hash })).rejects.toMatchObject({
+      code: 'internal',
+      message: 'file storage failed: EMFILE',
+    });
+  });
+
   it('notices bytes that were changed from outside', async () => {
     const root = fresh();
     const hash = await new FileBlobStore({ root }).put('w', bytes('abc'));

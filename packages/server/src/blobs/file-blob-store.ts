@@ -96,7 +96,7 @@ export class FileBlobStore implements BlobStore {
     try {
       bytes = await this.#files.readFile(path);
     } catch (error) {
-      throw damagedBlob(ref, 'is missing', error);
+      throw unread(ref, error);
     }
     if (createHash('sha256').update(bytes).digest('hex') !== ref.hash) throw damagedBlob(ref, 'holds other bytes');
     return bytes;
@@ -109,7 +109,7 @@ export class FileBlobStore implements BlobStore {
     try {
       isWhole = await this.#verified.check(path, ref.hash);
     } catch (error) {
-      throw damagedBlob(ref, 'is missing', error);
+      throw unread(ref, error);
     }
     if (!isWhole) throw damagedBlob(ref, 'holds other bytes');
     return path;
@@ -300,6 +300,11 @@ function checkedPath(path: string): string {
 function errno(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Only what is not there was taken away: other failures, such as of too many open files, say nothing of the bytes. */
+function unread(ref: BlobRef, error: unknown): LoopwrightError {
+  return errno(error) === 'ENOENT' ? damagedBlob(ref, 'is missing', error) : storageError(error);
 }
 
 /** A failure of the file system in our words: full disks have their own code. */

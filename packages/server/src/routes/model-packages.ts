@@ -150,7 +150,10 @@ function extensionOf({ kind, training, lineage, expiresAtMs }: Version): ModelPa
     TrainingType: training.type,
     ...(training.type === 'full'
       ? {}
-      : { Rank: training.rank, Alpha: training.alpha, TargetModules: training.targetModules }),
+      : {
+          ...{ Rank: training.rank, Alpha: training.alpha, TargetModules: training.targetModules },
+          ...(training.samplerPath === undefined ? {} : { SamplerPath: training.samplerPath }),
+        }),
     ...(expiresAtMs === null ? {} : { ExpirationTime: seconds(expiresAtMs) }),
   };
 }

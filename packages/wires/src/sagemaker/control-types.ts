@@ -1,5 +1,12 @@
 /** Responses of the control plane, as they stand on the wire. Times are seconds since 1970. */
-import type { ApprovalStatus, SessionStatus, TargetModule, VersionKind, WireError } from '@loopwright/protocol';
+import type {
+  ApprovalStatus,
+  SamplerPath,
+  SessionStatus,
+  TargetModule,
+  VersionKind,
+  WireError,
+} from '@loopwright/protocol';
 import type { ControlRequest } from './control-schemas.js';
 import type { ControlAction } from './routes.js';
 
@@ -98,6 +105,7 @@ export interface ModelPackageExtension {
   readonly Rank?: number;
   readonly Alpha?: number;
   readonly TargetModules?: readonly TargetModule[];
+  readonly SamplerPath?: SamplerPath;
 }
 
 export interface ModelPackage extends ModelPackageSummary {

@@ -30,12 +30,12 @@ test('a session is asked for with the caller’s options and waited for until it
     Loopwright: { TrainingType: 'lora', Seed: 1, TargetModules: ['q_proj'], SamplerPath: 'merged' },
   });
   expect(server.requests('SageMaker.DescribeTrainingSession')).toHaveLength(3);
-  expect(training.baseModel).toBe('tiny');
+  expect(training).toMatchObject({ baseModel: 'tiny', trainingType: 'lora' });
 });
 
 test('every weight can be trained instead', async () => {
   const { server, service } = setUp();
-  await service.createTrainingClient({
+  const training = await service.createTrainingClient({
     trainingType: 'full',
     baseModel: 'tiny',
     name: 'all',
@@ -45,6 +45,7 @@ test('every weight can be trained instead', async () => {
     TrainingSessionName: 'all',
     Loopwright: { TrainingType: 'full', Description: 'all of it' },
   });
+  expect(training.trainingType).toBe('full');
 });
 
 test('a session that fails to come up is stopped and says why', async () => {

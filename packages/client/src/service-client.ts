@@ -232,6 +232,7 @@ export class ServiceClient implements AsyncDisposable {
       link: new SessionLink(this.#transport, sessionName),
       catalog: this.#catalog,
       baseModel,
+      trainingType: training.type,
       onClosed: () => this.#clients.delete(client),
     });
     this.#clients.add(client);

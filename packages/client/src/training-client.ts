@@ -7,6 +7,7 @@ import {
   type LossName,
   type OperationResults,
   type TrainingOperation,
+  type TrainingSpec,
 } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import {
@@ -53,6 +54,7 @@ export interface TrainingClientParts {
   readonly link: SessionLink;
   readonly catalog: Catalog;
   readonly baseModel: string;
+  readonly trainingType: TrainingSpec['type'];
   readonly onClosed: () => void;
 }
 
@@ -72,6 +74,8 @@ export class TrainingClient implements AsyncDisposable {
   /** Name of the session. */
   readonly name: string;
   readonly baseModel: string;
+  /** What the session trains: `lora`, an adapter, or `full`, every weight. */
+  readonly trainingType: TrainingSpec['type'];
   readonly #link: SessionLink;
   readonly #catalog: Catalog;
   readonly #onClosed: () => void;
@@ -81,9 +85,10 @@ export class TrainingClient implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   /** Made by a service client. */
-  constructor({ link, catalog, baseModel, onClosed }: TrainingClientParts) {
+  constructor({ link, catalog, baseModel, trainingType, onClosed }: TrainingClientParts) {
     this.name = link.name;
     this.baseModel = baseModel;
+    this.trainingType = trainingType;
     this.#link = link;
     this.#catalog = catalog;
     this.#onClosed = onClosed;

@@ -1,7 +1,7 @@
 /** A digest of data: whether two runs saw the same rows in the same order. */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
-import type { DataRow, JsonValue } from './row.js';
+import { contentOf, type JsonValue } from './row.js';
 import { canonicalJson } from './row-hash.js';
 
 export interface DataDigest {
@@ -21,14 +21,9 @@ export async function dataDigest(rows: Iterable<unknown> | AsyncIterable<unknown
   const encoder = new TextEncoder();
   let count = 0;
   for await (const row of rows) {
-    const content = isDataRow(row) ? row.row : row;
-    const json = JSON.stringify(content) as string | undefined; // undefined of a function
+    const json = JSON.stringify(contentOf(row)) as string | undefined; // undefined of a function
     hash.update(encoder.encode(`${json === undefined ? '' : canonicalJson(JSON.parse(json) as JsonValue)}\n`)); // true: of JSON
     count += 1;
   }
   return { rows: count, sha256: bytesToHex(hash.digest()) };
-}
-
-function isDataRow(row: unknown): row is DataRow {
-  return typeof row === 'object' && row !== null && 'id' in row && 'at' in row && 'row' in row;
 }

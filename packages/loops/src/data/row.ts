@@ -22,6 +22,15 @@ export interface DataRow {
   readonly row: JsonRow;
 }
 
+/** A record without the place that it was read from; anything else as it is. */
+export function contentOf(row: unknown): unknown {
+  return isDataRow(row) ? row.row : row;
+}
+
+function isDataRow(row: unknown): row is DataRow {
+  return typeof row === 'object' && row !== null && 'id' in row && 'at' in row && 'row' in row;
+}
+
 /** Why a row can't be used. Nothing in it is content but `excerpt`. */
 export interface RowError {
   readonly at: RowPlace & {

@@ -1,5 +1,5 @@
 /** Looks at each step of a run and raises alarms. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint, LoopwrightError, type TrainingSpec } from '@loopwright/protocol';
 import type { FindingLevel } from '../findings.js';
 import { type Alarm, alarmText, levelRank } from './alarm.js';
 import type { StepFacts } from './facts.js';
@@ -23,8 +23,8 @@ export interface GuardOptions {
   readonly off?: readonly AlarmName[];
   /** Other numbers than the rules have. */
   readonly limits?: AlarmLimits;
-  /** What is trained; default `lora`. */
-  readonly training?: 'lora' | 'full';
+  /** What is trained. Default: in a loop what its training client says, else `lora`. */
+  readonly training?: TrainingSpec['type'];
 }
 
 /** An alarm that goes on is raised again after so many steps. */

@@ -1,4 +1,5 @@
 /** What an alarm is: one small function over a step and its history, with its limits and their reasons beside it. */
+import type { TrainingSpec } from '@loopwright/protocol';
 import type { FindingLevel } from '../findings.js';
 import type { History } from './history.js';
 import type { Observation } from './observation.js';
@@ -25,7 +26,7 @@ export interface Look<L extends string = string> {
   readonly past: History;
   readonly limits: Readonly<Record<L, number>>;
   /** What is trained. */
-  readonly training: 'lora' | 'full';
+  readonly training: TrainingSpec['type'];
 }
 
 export interface AlarmRule<N extends string = string, L extends Limits = Limits> {

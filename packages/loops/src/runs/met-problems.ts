@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import * as z from 'zod';
 import { promptKey } from '../data/prompt-key.js';
-import type { JsonValue } from '../data/row.js';
+import { contentOf, type JsonValue } from '../data/row.js';
 import { contentId } from '../data/row-hash.js';
 import { JsonlFile, readJsonl } from './jsonl-file.js';
 
@@ -95,8 +95,7 @@ export function checkMet(value: unknown): MetProblem | undefined {
 
 /** The same for problems and rows of one prompt, however they are written; of what has no prompt, that of its whole content. 32 hexadecimal digits. */
 export function promptHash(row: unknown): string {
-  const content = isRow(row) ? row.row : row;
-  const text = JSON.stringify(content) as string | undefined; // undefined of a function
+  const text = JSON.stringify(contentOf(row)) as string | undefined; // undefined of a function
   const json = (text === undefined ? null : JSON.parse(text)) as JsonValue; // true: of JSON
   const isObject = typeof json === 'object' && json !== null && !Array.isArray(json);
   const key = isObject
@@ -110,10 +109,6 @@ export function problemHash(problem: { readonly id: string; readonly question?: 
   const { id, question } = problem;
   if (typeof question === 'string' && question.trim() !== '') return promptHash({ question });
   return promptHash(isJson(problem) ? problem : { question: id });
-}
-
-function isRow(row: unknown): row is { readonly row: unknown } {
-  return typeof row === 'object' && row !== null && 'id' in row && 'at' in row && 'row' in row;
 }
 
 function keyOf({ use, id, prompt }: MetProblem): string {

@@ -11,7 +11,7 @@ import type {
   SampleOptions,
   SampleOutput,
 } from '@loopwright/client';
-import type { DatumFor, LossName } from '@loopwright/protocol';
+import type { DatumFor, LossName, TrainingSpec } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 
 /** Draws samples of one set of weights. A `SamplingClient` is one. */
@@ -26,6 +26,8 @@ export interface Scorer {
 
 /** Trains. A `TrainingClient` is one: calls are queued at once and take effect in call order. */
 export interface Trainer {
+  /** An adapter or every weight; the guard takes one that doesn't say for `lora`. */
+  readonly trainingType?: TrainingSpec['type'];
   getTokenizer(): Promise<Tokenizer>;
   forward<L extends LossName>(
     data: readonly DatumFor<NoInfer<L>>[],

@@ -3,12 +3,14 @@ import type { Alarm } from '../guard/alarm.js';
 import type { StepFacts } from '../guard/facts.js';
 import { groupFacts } from '../guard/loop-facts.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
+import type { Trainer } from './clients.js';
 import type { GroupOrigin, Resolved } from './grpo-options.js';
 import type { GrpoState } from './grpo-state.js';
 import { LoopGuard } from './loop-guard.js';
 import type { Policy } from './rollout-pool.js';
 
 export interface GrpoGuardOptions {
+  readonly training: Trainer;
   readonly run: Resolved;
   /** How many problems an epoch has; undefined where they are drawn. */
   readonly problems: number | undefined;
@@ -29,12 +31,11 @@ export class GrpoGuard extends LoopGuard {
   readonly #wholeEpochsFrom: number;
 
   constructor(options: GrpoGuardOptions) {
-    const { run, problems = 1, from } = options;
+    const { training, run, problems = 1, from } = options;
     const { guard, onNotice, maxStepsOffPolicy, maxGraderErrorShare } = run;
     super({
       state: from?.guard,
-      guard,
-      onNotice,
+      ...{ guard, training, onNotice },
       limits: {
         'guard/stale-sampler': { maxStepsOffPolicy },
         'guard/sampler-never-refreshed': { maxStepsOffPolicy },

@@ -146,7 +146,7 @@ async function steps<P, G extends SampledRollouts, A>(
   let policy: Policy = { sampler, step: from?.policyStep ?? 0, updates: from?.updates ?? 0 };
   const pending = from?.pending.map((ticket) => stream.restore(ticket)) ?? [];
   const pool = new RolloutPool({ task, stream, scope, run, engine, policy, pending });
-  const guard = new GrpoGuard({ run, problems: problems?.length, from });
+  const guard = new GrpoGuard({ training, run, problems: problems?.length, from });
   const end = (step: number): Promise<void> => {
     const { step: policyStep, updates } = policy;
     const state = (): GrpoState => {

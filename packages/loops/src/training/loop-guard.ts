@@ -5,10 +5,12 @@ import type { StepFacts } from '../guard/facts.js';
 import { createGuard, type Guard, type GuardOptions } from '../guard/guard.js';
 import type { AlarmLimits } from '../guard/registry.js';
 import type { GuardState } from '../guard/state.js';
+import type { Trainer } from './clients.js';
 import type { LoopNotice } from './grpo-options.js';
 
 export interface LoopGuardOptions {
   readonly guard: GuardOptions | false;
+  readonly training: Pick<Trainer, 'trainingType'>;
   readonly onNotice: (notice: LoopNotice) => void;
   /** What follows from other options of the loop; the guard's own come before it. */
   readonly limits?: AlarmLimits;
@@ -19,12 +21,17 @@ export interface LoopGuardOptions {
 export class LoopGuard {
   readonly #guard: Guard | undefined;
 
-  constructor({ guard, onNotice, limits = {}, state }: LoopGuardOptions) {
+  constructor({ guard, training, onNotice, limits = {}, state }: LoopGuardOptions) {
     if (guard === false) return;
     const { onAlarm = (alarm: Alarm) => onNotice({ type: 'alarm', message: alarmText(alarm) }) } = guard;
+    const { trainingType } = training;
+    const told = trainingType === undefined ? {} : { training: trainingType };
     const own: Readonly<Record<string, object | undefined>> = { ...guard.limits };
     const merged = Object.entries(limits).map(([name, values]) => [name, { ...values, ...own[name] }]);
-    this.#guard = createGuard({ ...guard, onAlarm, limits: { ...guard.limits, ...Object.fromEntries(merged) } });
+    this.#guard = createGuard({
+      ...{ ...told, ...guard, onAlarm },
+      limits: { ...guard.limits, ...Object.fromEntries(merged) },
+    });
     if (state !== undefined) this.#guard.restore(state);
   }
 

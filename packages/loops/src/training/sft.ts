@@ -160,7 +160,7 @@ export async function runSft({
     await look(progress.step);
     const before = progress.state === undefined ? after : progress.state.before;
     const metrics: Metrics[] = [];
-    const guard = new LoopGuard({ guard: guardOptions, onNotice, state: progress.state?.guard });
+    const guard = new LoopGuard({ guard: guardOptions, training, onNotice, state: progress.state?.guard });
     // Of an epoch that began in a process whose guard left nothing this one can't know which examples were taken.
     const isUnknown = progress.state !== undefined && progress.state.guard === undefined;
     const wholeEpochsFrom = isUnknown && from.offset > 0 ? from.epoch + 1 : from.epoch;

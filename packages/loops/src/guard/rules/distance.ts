@@ -62,7 +62,8 @@ export const learningRate = alarmRule({
   what: 'the learning rate is outside the band in which training of this kind works',
   remedy:
     'LoRA wants about ten times the rate of full fine-tuning: begin at 1e-4 for LoRA and at 1e-5 for all weights; a small model takes more',
-  needs: '`learningRate` or `update`; `training` of the guard, for all weights',
+  needs:
+    '`learningRate` or `update`; what is trained, if not an adapter: a loop takes it from its training client, a guard of your own from `training`',
   limits: {
     loraLow: { value: 5e-6, why: 'LoRA: half of a usual rate of full fine-tuning, at which an adapter hardly moves' },
     loraHigh: {

@@ -1,11 +1,12 @@
 /** `loopwright registry download`: the files of a version as a directory or one zip, verified, whole or not at all. */
 import { createHash, randomUUID } from 'node:crypto';
-import { access, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { RegistryClient, VersionPart } from '@loopwright/client';
 import { asLoopwrightError, complaint, diskFull, isNoSpace, LoopwrightError } from '@loopwright/protocol';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { CommandContext } from '../context.js';
+import { isThere } from '../model-path.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
 import { StatusLine } from '../status-line.js';
 import { bytesText } from '../text.js';
@@ -143,11 +144,7 @@ async function writeStream(
 }
 
 async function requireFree(path: string): Promise<void> {
-  const isThere = await access(path).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere) return;
+  if (!(await isThere(path))) return;
   throw complaint({
     field: 'target',
     expected: 'a name that is not there yet',

@@ -2,6 +2,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
+import { readCheckpoints, readRun } from 'loopwright';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { runCommand, startCommand } from './support/command.js';
 
@@ -50,22 +51,34 @@ test('Ctrl-C in a step saves what was learnt, says how to go on, and ends with 1
   demo.interrupt();
   const { code, events, stderr } = await demo.end;
   expect(code).toBe(130);
-  expect(stderr).toContain('Ctrl-C again stops at once');
-  const [interrupted] = ofType(events, 'interrupted') as [{ state: { modelPackageArn: string; directory: string } }];
-  await access(join(interrupted.state.directory, 'adapter_model.safetensors'));
+  expect(stderr).toContain('Ctrl-C again ends at once');
+  expect(stderr).toMatch(/\nInterrupted: checkpoint after step \d+; go on with: .* demo .*--resume .*demo\n$/);
+  const [{ run }] = ofType(events, 'interrupted') as [{ run: string }];
+  const { step = 0 } = (await readCheckpoints(run)).checkpoints[0] ?? {};
+  expect(step).toBeGreaterThan(0);
 
-  const args = ['demo', ...few, '--steps', '1', '--seed', '2', '--from', interrupted.state.modelPackageArn, '--json'];
-  const resumed = await runCommand(args, { home: home.path });
+  const steps = String(step + 1);
+  const resumed = await runCommand(['demo', ...few, '--steps', steps, '--resume', run, '--json'], { home: home.path });
   expect(resumed.code).toBe(0);
-  const [step] = ofType(resumed.events, 'step-end') as [{ metrics: Record<string, number> }];
-  expect(step.metrics['optim/step']).toBeGreaterThan(1);
+  expect(resumed.stderr).toContain(`demo goes on after step ${step}`);
+  expect(ofType(resumed.events, 'step-end').map((event) => event.step)).toEqual([step + 1]);
+  expect(ofType(resumed.events, 'result')).toMatchObject([{ run }]);
+  const lines = (await readRun(run)).steps.flatMap((each) => (each.type === 'step-end' ? [each.step] : []));
+  expect(lines).toEqual(Array.from({ length: step + 1 }, (_, i) => i + 1));
+
+  const other = await runCommand(['demo', ...few, '--seed', '2', '--resume', run], { home: home.path });
+  expect(other.code).toBe(1);
+  expect(other.stderr).toContain('seeds.seed (1 then, 2 now)');
+  const both = await runCommand(['demo', '--resume', join(home.path, 'nothing')], { home: home.path });
+  expect(both.code).toBe(1);
+  expect(both.stderr).toContain('nothing');
 });
 
 test('a second Ctrl-C ends at once', async () => {
   const demo = startCommand(['demo', ...few, '--json'], { home: home.path });
   await demo.output(/"step":1,/);
   demo.interrupt();
-  await demo.output(/again stops at once/);
+  await demo.output(/Ctrl-C again ends at once/);
   demo.interrupt();
   const { code, events } = await demo.end;
   expect(code).toBe(130);

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
-import { readCheckpoints, readRun, ServiceClient } from 'loopwright';
+import { connect, readCheckpoints, readRun, ServiceClient } from 'loopwright';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LifeEnd, type LifeOptions, type Outcome, outcomeOf, runFolder, startLife } from './resume/lives.js';
 import { type RunningCommand, startCommand } from './support/command.js';
@@ -70,11 +70,14 @@ describe('a run whose process and server are killed', () => {
     expect(last.stderr).toContain('nothing left to train: the run has its 6 steps');
     expect(outcome).toEqual(calm.get('grpo'));
     const { record, state } = await readRun(runFolder(folder));
+    const { checkpoints } = await readCheckpoints(runFolder(folder));
+    await using service = await connect({ dataDir: record.session!.place });
+    const states = await service.listModelPackages({ kind: 'state' });
+    const kept = states.filter(({ description }) => description.startsWith('checkpoint of run '));
+    const arns = (of: readonly { readonly modelPackageArn: string }[]) => of.map((each) => each.modelPackageArn);
+    expect(arns(kept)).toEqual(arns(checkpoints)); // none that a kill left without a record
     expect(record.resumed?.map(({ afterStep }) => afterStep)).toEqual([0, 2, 2, 2, 2, 4, 6]);
-    expect([state, (await readCheckpoints(runFolder(folder))).checkpoints.map(({ step }) => step)]).toEqual([
-      'done',
-      [6, 4],
-    ]);
+    expect([state, checkpoints.map(({ step }) => step)]).toEqual(['done', [6, 4]]);
   });
 
   test('does so with supervised training too', async () => {

@@ -14,6 +14,8 @@ export interface ModelPackageInfo {
   readonly version: number;
   readonly createdAtMs: number;
   readonly description: string;
+  /** The session that saved it, where the server tells. */
+  readonly sessionName?: string;
 }
 
 export interface ModelPackageFilter extends CallOptions {
@@ -61,6 +63,7 @@ export async function listModelPackages(
         version: summary.ModelPackageVersion,
         createdAtMs: summary.CreationTime * 1000,
         description: summary.ModelPackageDescription ?? '',
+        ...(summary.Loopwright?.SessionName === undefined ? {} : { sessionName: summary.Loopwright.SessionName }),
       });
       if (found.length >= maxResults) return found;
     }

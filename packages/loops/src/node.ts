@@ -36,7 +36,7 @@ export type { AdvantageSign, RegradedSample, RegradeOptions, Regrading } from '.
 export { regradeSamples } from './runs/regrade.js';
 export type { JudgedProblems, KeptSamples, LoopStep, LoopValidation, Run } from './runs/run.js';
 export type { RunCheckpointsOptions, StateSaver } from './runs/run-checkpoints.js';
-export { runCheckpoints } from './runs/run-checkpoints.js';
+export { checkpointDescription, runCheckpoints } from './runs/run-checkpoints.js';
 export { collectVersions, ownCommand, sourceOf } from './runs/run-facts.js';
 export type { RunRecord, RunStatus, RunUsage } from './runs/run-record.js';
 export type { RunSample, SampledRollouts } from './runs/run-samples.js';

@@ -31,7 +31,7 @@ function states() {
   };
 }
 
-type Kept = Pick<RunCheckpointsOptions, 'training' | 'deleteState' | 'every' | 'keep'>;
+type Kept = Pick<RunCheckpointsOptions, 'training' | 'deleteState' | 'listStates' | 'every' | 'keep'>;
 
 /** Steps `from` to `to`, each with a checkpoint but those in `without`; the process then dies. */
 async function train(
@@ -99,6 +99,29 @@ describe('a run that is gone on with', () => {
     const file = await readCheckpoints(folder);
     expect(file.checkpoints.map(({ step }) => step)).toEqual([8, 7]);
     expect(file.discarded).toContain('arn:4');
+  });
+
+  it('deletes what its session saved and a kill left without a record, also where it is killed again before', async () => {
+    const kept = states();
+    await (await train({ from: 1, to: 2 }, kept)).run.finish('interrupted');
+    const left = { ...kept, listStates: async () => ['arn:1', 'arn:2', 'arn:left'] };
+    const again = await train({ resume: true, from: 3, to: 3, without: [3] }, left);
+    expect(kept.deleted).toEqual([]);
+    await again.run.finish('interrupted');
+    const { run } = await train({ resume: true, from: 3, to: 3 }, { ...kept, listStates: async () => [] });
+    expect(kept.deleted).toEqual(['arn:left', 'arn:1']);
+    await run.finish();
+  });
+
+  it('goes on where the server does not tell what it has', async () => {
+    const kept = states();
+    await (await train({ from: 1, to: 2 }, kept)).run.finish('interrupted');
+    const warnings: string[] = [];
+    const listStates = async () => Promise.reject(new Error('no answer'));
+    const options = { resume: true, from: 3, to: 3, onWarning: (line: string) => void warnings.push(line) };
+    await (await train(options, { ...kept, listStates })).run.finish();
+    expect(warnings).toEqual([expect.stringContaining('states without a record')]);
+    expect((await readCheckpoints(folder)).checkpoints.map(({ step }) => step)).toEqual([3, 2]);
   });
 
   it('chooses an older checkpoint where the newest has lost its state; the newer are then dropped', async () => {

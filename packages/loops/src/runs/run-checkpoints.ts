@@ -20,6 +20,8 @@ export interface RunCheckpointsOptions {
   readonly keep?: number;
   /** Deletes a saved state that is kept no longer, such as `(arn) => service.deleteModelPackage(arn)`; by default they stay. */
   readonly deleteState?: (modelPackageArn: string) => Promise<unknown>;
+  /** For a run that goes on: the states that its session saved as checkpoints. Those that a kill left without a record are deleted as old ones are. */
+  readonly listStates?: () => Promise<readonly string[]>;
   /** How to go on, for the error of an abort. */
   readonly goOn?: string;
   /** Milliseconds since 1970; default the system's clock. */
@@ -28,18 +30,25 @@ export interface RunCheckpointsOptions {
 
 /**
  * What a loop's `checkpoints` option takes. A checkpoint is recorded when its state is saved, so one that is half made is never gone on with: a state
- * without a record is only room that is lost.
+ * that a kill left without a record only takes room, until the run goes on.
  *
  * @throws `invalid_argument`, `data_invalid`
  */
 export async function runCheckpoints(
   run: Run,
-  { training, every = 10, keep = 2, deleteState, goOn, now = Date.now }: RunCheckpointsOptions,
+  { training, every = 10, keep = 2, deleteState, listStates, goOn, now = Date.now }: RunCheckpointsOptions,
 ): Promise<Checkpoints> {
   wholeNumber('checkpointEvery', every, 1);
   wholeNumber('keepCheckpoints', keep, 1);
   const { checkpoint: resumed } = run;
   let file = await readCheckpoints(run.folder);
+  if (listStates !== undefined) {
+    const saved = (await run.attempt('states without a record', listStates)) ?? [];
+    const known = new Set([...file.checkpoints.map(({ modelPackageArn }) => modelPackageArn), ...file.discarded]);
+    const unrecorded = saved.filter((arn) => !known.has(arn));
+    file = { ...file, discarded: [...file.discarded, ...unrecorded] };
+    if (unrecorded.length > 0) await writeCheckpoints(run.folder, file); // its session is known until it goes on
+  }
 
   /** What is not deleted now is tried again after the next checkpoint. */
   const deleteDiscarded = async (): Promise<void> => {
@@ -58,7 +67,7 @@ export async function runCheckpoints(
     every,
     resumed: resumed && { loop: resumed.loop, step: resumed.step, state: resumed.state },
     async save({ loop, step, state }: LoopPosition, { signal }): Promise<void> {
-      const description = `checkpoint of run ${run.id} after step ${step}`;
+      const description = `${checkpointDescription(run.id)}${step}`;
       const { modelPackageArn } = await training.saveState({ description, signal });
       const savedAt = new Date(now()).toISOString();
       const usage = run.usage === undefined ? {} : { usage: [...run.usage] };
@@ -74,4 +83,9 @@ export async function runCheckpoints(
       return goOn === undefined ? place : `${place}; go on with: ${goOn}`;
     },
   };
+}
+
+/** How the states of a run are described, before the step. */
+export function checkpointDescription(runId: string): string {
+  return `checkpoint of run ${runId} after step `;
 }

@@ -16,7 +16,7 @@ import { addGrader } from './grader/commands.js';
 import { addRegistry } from './registry/commands.js';
 import { addRuns } from './runs/commands.js';
 import { addSamples } from './samples/commands.js';
-import { withJson, withServer } from './shared-options.js';
+import { resumeOptions, withJson, withServer } from './shared-options.js';
 import { taskArgument } from './task-module.js';
 import { addTemplates } from './templates/commands.js';
 import { ownVersion } from './version.js';
@@ -72,13 +72,13 @@ function buildProgram(context: CommandContext): Command {
       if (command.optsWithGlobals().json === true) console.useJson();
     });
 
-  withJson(program.command('demo'))
+  const demo = withJson(program.command('demo'))
     .description('train the bundled model with rewards, here and now: about two minutes, no network')
     .option('--steps <n>', 'training steps', wholeNumber(1, 10_000), demoDefaults.steps)
     .option('--seed <n>', 'of problems, samples and adapter', wholeNumber(0, 2 ** 31 - 1), demoDefaults.seed)
     .option('--held-out <n>', 'problems to be judged by, before and after', wholeNumber(1, 1000), demoDefaults.heldOut)
-    .option('--from <arn>', 'go on from a state that an earlier demo saved')
     .action(async (options) => (await import('./demo/demo.js')).demo(options, context));
+  for (const option of resumeOptions()) demo.addOption(option);
 
   withJson(program.command('serve'))
     .description('run a server that loops connect to by LOOPWRIGHT_URL')

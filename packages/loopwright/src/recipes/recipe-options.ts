@@ -2,9 +2,10 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defaultTaskModel } from '@loopwright/loops';
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { wholeNumber } from '../cli/arguments.js';
 import { exitCodes } from '../cli/exit-codes.js';
+import { resumeOptions } from '../cli/shared-options.js';
 import type { RemoteOptions } from '../connect.js';
 import type { TrainingRunOptions } from '../training/training-run.js';
 
@@ -105,17 +106,6 @@ export function readRecipeOptions<Own extends string>(
     },
     own: Object.fromEntries(given) as { readonly [K in Own]?: string }, // true: their own names
   };
-}
-
-/** Of a run that can be gone on with. Commander's options have a state, so they are made anew. */
-function resumeOptions(): readonly Option[] {
-  return [
-    new Option('--checkpoint-every <n>', 'save, to go on from, after so many steps')
-      .argParser(wholeNumber(1, 1_000_000))
-      .default(10),
-    new Option('--resume <run>', 'go on with the run in this folder, after its newest checkpoint'),
-    new Option('--allow-changes', 'resume although settings are others now'),
-  ];
 }
 
 interface CommonValues {

@@ -1,7 +1,15 @@
 /** A run from its server to its end: a training client, a run folder, checkpoints, Ctrl-C, and the same again where it goes on. */
-import type { TrainingClient } from '@loopwright/client';
+import type { ModelPackageInfo, TrainingClient } from '@loopwright/client';
 import type { Checkpoints } from '@loopwright/loops';
-import { type ChooseCheckpoint, type OpenRunOptions, type Run, readRun, runCheckpoints } from '@loopwright/loops/node';
+import {
+  type ChooseCheckpoint,
+  checkpointDescription,
+  type OpenRunOptions,
+  type Run,
+  type RunRecord,
+  readRun,
+  runCheckpoints,
+} from '@loopwright/loops/node';
 import { LoopwrightError } from '@loopwright/protocol';
 import { exitCodes } from '../cli/exit-codes.js';
 import { type ConnectOptions, type ServiceConnection, withService } from '../connect.js';
@@ -123,7 +131,9 @@ async function open<T>(
   const where = resume === undefined ? connection : connectionTo((await readRun(resume)).record.session, connection);
   return withService(where, async (service) => {
     let training = resume === undefined ? await start(service) : undefined;
+    let earlier: RunRecord | undefined;
     const choose: ChooseCheckpoint = async (newestFirst, record) => {
+      earlier = record;
       const resumed = await resumeClient(newestFirst, { service, record, onNotice, signal });
       training = resumed?.training ?? (await start(service));
       return resumed?.checkpoint;
@@ -140,6 +150,7 @@ async function open<T>(
       const checkpoints = await runCheckpoints(run, {
         ...{ training, goOn: goOnCommand(run.folder) },
         deleteState: (arn: string) => service.deleteModelPackage(arn),
+        listStates: () => checkpointStates(service, earlier),
         ...(checkpointEvery === undefined ? {} : { every: checkpointEvery }),
         ...(keepCheckpoints === undefined ? {} : { keep: keepCheckpoints }),
       });
@@ -147,6 +158,25 @@ async function open<T>(
       return body({ service, training, run, checkpoints, signal, afterStep: run.checkpoint?.step ?? 0 });
     });
   });
+}
+
+/** Of the newest so many: room that older ones take is lost. */
+const statesLooked = 1000;
+
+/**
+ * The states that a run saved as checkpoints in the session that its record names. Not those of its other sessions: a copy of its folder may have gone on
+ * there.
+ */
+async function checkpointStates(
+  service: ServiceConnection,
+  earlier: RunRecord | undefined,
+): Promise<readonly string[]> {
+  const { id = '', session } = earlier ?? {};
+  if (session?.place !== placeOf(service)) return [];
+  const states = await service.listModelPackages({ kind: 'state', maxResults: statesLooked });
+  const isOwn = ({ sessionName, description }: ModelPackageInfo): boolean =>
+    sessionName === session.name && description.startsWith(checkpointDescription(id));
+  return states.filter(isOwn).map(({ modelPackageArn }) => modelPackageArn);
 }
 
 function tellOfResume({ checkpoint, changes, record }: Run, onNotice: (line: string) => void): void {

@@ -1,6 +1,5 @@
 /** `loopwright demo`: GRPO on the bundled model, from the first sample to an adapter on disk. */
 import { join } from 'node:path';
-import type { TrainingClient } from '@loopwright/client';
 import {
   type ArithmeticEnvironment,
   type ArithmeticProblem,
@@ -14,12 +13,11 @@ import {
   runGrpo,
   type Sampler,
 } from '@loopwright/loops';
-import { createTerminalView, type Run } from '@loopwright/loops/node';
-import { LoopwrightError } from '@loopwright/protocol';
+import { createTerminalView } from '@loopwright/loops/node';
 import type { Tokenizer } from '@loopwright/text';
-import { connect, type ServiceConnection } from '../../connect.js';
-import { listenForInterrupt } from '../../interrupt.js';
-import { openRun } from '../../runs.js';
+import type { ServiceConnection } from '../../connect.js';
+import { goOnCommand } from '../../training/go-on.js';
+import { type TrainingRun, withTrainingRun } from '../../training/training-run.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -30,61 +28,46 @@ export interface DemoOptions {
   readonly seed: number;
   /** Problems to be judged by. */
   readonly heldOut: number;
-  /** A state to go on from. */
-  readonly from?: string;
+  readonly checkpointEvery: number;
+  /** Folder of the run to go on with. */
+  readonly resume?: string;
+  readonly allowChanges?: boolean;
 }
 
 type ArithmeticEvaluation = Evaluation<ArithmeticProblem>;
 
 export async function demo(options: DemoOptions, { console, settings, exitWith }: CommandContext): Promise<void> {
   const clock = phaseClock();
-  using interrupt = listenForInterrupt({
-    onInterrupt: () =>
-      console.note('\nStopping after the calls under way, then saving. Ctrl-C again stops at once, without saving.'),
-  });
-  console.line(`${console.paint.bold('Loopwright demo')}: ${demoSettings.model} learns arithmetic from rewards alone.`);
-  await using service = await connect();
-  const training = await startTraining(service, options);
-  await using record = await openRun({
-    folder: join(settings.home, 'runs', 'demo'),
-    config: { ...demoSettings, ...options },
-    seeds: { seed: options.seed },
-    usage: () => service.usage(),
-  });
-  const run: DemoRun = { ...options, console, service, training, clock, record, signal: interrupt.signal };
-  clock.end('start');
-  try {
-    await trainAndReport(run);
-  } catch (error) {
-    if (!interrupt.signal.aborted) {
-      await record.finish('failed', error);
-      throw error;
-    }
-    await record.finish('interrupted');
-    await saveInterrupted(run);
-    exitWith(exitCodes.interrupted);
-  }
-}
-
-function startTraining(service: ServiceConnection, { seed, from }: DemoOptions): Promise<TrainingClient> {
+  const { steps, seed, heldOut, resume, checkpointEvery, allowChanges } = options;
   const { model: baseModel, rank, alpha } = demoSettings;
-  return from === undefined
-    ? service.createLoraTrainingClient({ baseModel, rank, alpha, seed })
-    : service.createTrainingClientFromStateWithOptimizer({ modelPackageArn: from });
+  console.line(`${console.paint.bold('Loopwright demo')}: ${baseModel} learns arithmetic from rewards alone.`);
+  let folder: string | undefined;
+  const record = {
+    folder: join(settings.home, 'runs', 'demo'),
+    ...{ resume, checkpointEvery, allowChanges: allowChanges === true },
+    config: { ...demoSettings, steps, heldOut },
+    seeds: { seed },
+    start: (service: ServiceConnection) => service.createLoraTrainingClient({ baseModel, rank, alpha, seed }),
+    onNotice: (line: string) => console.note(line),
+  };
+  const ended = await withTrainingRun(record, async (parts) => {
+    folder = parts.run.folder;
+    clock.end('start');
+    await trainAndReport({ ...options, ...parts, console, clock });
+    return true;
+  });
+  if (ended !== undefined) return;
+  console.event({ type: 'interrupted', run: folder });
+  exitWith(exitCodes.interrupted);
 }
 
-interface DemoRun extends DemoOptions {
+interface DemoRun extends DemoOptions, TrainingRun {
   readonly console: Console;
-  readonly service: ServiceConnection;
-  readonly training: TrainingClient;
   readonly clock: PhaseClock;
-  /** The run folder. */
-  readonly record: Run;
-  readonly signal: AbortSignal;
 }
 
-async function trainAndReport(run: DemoRun): Promise<void> {
-  const { console, service, training, clock, record, signal, steps, seed, heldOut } = run;
+async function trainAndReport(demoRun: DemoRun): Promise<void> {
+  const { console, service, training, clock, run, afterStep, signal, steps, seed, heldOut } = demoRun;
   const environment = arithmetic();
   const tokenizer = await training.getTokenizer();
   const problems = environment.problems({ split: 'held-out', count: heldOut, seed });
@@ -93,29 +76,26 @@ async function trainAndReport(run: DemoRun): Promise<void> {
 
   const reference = await service.createSamplingClient({ baseModel: demoSettings.model });
   console.line(`Judging ${problems.length} problems that it is never trained on …`);
-  const before = await judge(await training.saveWeightsAndGetSamplingClient());
+  const before = await judge(reference); // what an adapter begins as
   clock.end('evaluation');
   console.event(evaluationEvent('before', before));
-  await record.validation(0, before);
+  if (afterStep === 0) await run.validation(0, before);
   console.line(`Held-out problems, before training: ${console.paint.bold(accuracyText(before))}`);
   showAnswers('What it writes before', before, console);
 
-  const metrics = await learn({ ...run, environment, tokenizer, reference });
+  const metrics = await learn({ ...demoRun, environment, tokenizer, reference });
   clock.skip();
 
   const description = `loopwright demo, ${steps} steps, seed ${seed}`;
   const adapter = await training.saveWeightsForSampler({ description });
-  const state = await training.saveState({ description });
   clock.end('saving');
   const after = await judge(training.createSamplingClient(adapter.modelPackageArn));
   clock.end('evaluation');
   console.event(evaluationEvent('after', after));
-  await record.validation(steps, after);
+  await run.validation(steps, after);
   showAnswers('What it writes after', after, console, before);
   const directory = await service.versionDirectory(adapter.modelPackageArn);
-  await record.finish();
-  await training.close();
-  reportEnd({ console, before, after, metrics, clock, directory, adapter, state, seed, runFolder: record.folder });
+  reportEnd({ console, steps, before, after, metrics, clock, directory, adapter, runFolder: run.folder });
 }
 
 interface LearnOptions extends DemoRun {
@@ -134,7 +114,8 @@ async function learn({
   seed,
   signal,
   clock,
-  record,
+  run,
+  checkpoints,
 }: LearnOptions) {
   const { groupsPerStep, samplesPerGroup, maxTokens, learningRate, klEverySteps } = demoSettings;
   console.line();
@@ -143,14 +124,14 @@ async function learn({
   );
   using view = createTerminalView({ stream: console.stdout, title: 'GRPO' });
   const { metrics } = await runGrpo({
-    ...{ training, environment, tokenizer, steps, seed, signal },
+    ...{ training, environment, tokenizer, steps, seed, checkpoints, signal },
     ...{ groupsPerStep, samplesPerGroup, maxTokens, learningRate },
     reference: { scorer: reference, everySteps: klEverySteps },
     guard: { onAlarm: (alarm) => console.event({ type: 'alarm', ...alarm }) }, // the view shows them
     onNotice: (notice) => (console.json ? console.note(notice.message) : view.onNotice(notice)),
-    onFixedSamples: record.onFixedSamples,
+    onFixedSamples: run.onFixedSamples,
     onStep: async (step) => {
-      await record.onStep(step);
+      await run.onStep(step);
       console.event({ type: step.type, step: step.step, totalSteps: step.totalSteps, metrics: step.metrics });
       if (!console.json) view.onStep(step);
       clock.add(step.metrics);
@@ -184,19 +165,19 @@ function showAnswers(
 
 interface EndOfDemo {
   readonly console: Console;
+  /** Of the whole run; `metrics` are those of this process. */
+  readonly steps: number;
   readonly before: ArithmeticEvaluation;
   readonly after: ArithmeticEvaluation;
   readonly metrics: readonly Metrics[];
   readonly clock: PhaseClock;
   readonly directory: string | undefined;
   readonly adapter: { readonly modelPackageArn: string };
-  readonly state: { readonly modelPackageArn: string };
-  readonly seed: number;
   readonly runFolder: string;
 }
 
 function reportEnd(end: EndOfDemo): void {
-  const { console, before, after, metrics, clock, directory, adapter, state, seed, runFolder } = end;
+  const { console, steps, before, after, metrics, clock, directory, adapter, runFolder } = end;
   const seconds = clock.seconds();
   const sampledTokens = metrics.reduce((sum, step) => sum + (step['tokens/sampled'] ?? 0), 0);
   console.event({
@@ -206,7 +187,6 @@ function reportEnd(end: EndOfDemo): void {
     sampledTokens,
     seconds,
     adapter: { ...adapter, ...(directory === undefined ? {} : { directory }) },
-    state,
     run: runFolder,
   });
   console.line();
@@ -223,28 +203,8 @@ function reportEnd(end: EndOfDemo): void {
     ['adapter', directory ?? 'with the server'],
     ['run', runFolder],
     ['arn', adapter.modelPackageArn],
-    ['go on', goOn(state.modelPackageArn, seed)],
+    ['go on', `${goOnCommand(runFolder)} --steps ${2 * steps}`],
     ['next', 'loopwright new my-task: a task of your own'],
-  ]);
-}
-
-/** With another seed, or the same problems would come again. */
-function goOn(modelPackageArn: string, seed: number): string {
-  return `loopwright demo --seed ${seed + 1} --from ${modelPackageArn}`;
-}
-
-/** Keeps what was learnt, and says how to go on. */
-async function saveInterrupted({ console, training, service, seed }: DemoRun): Promise<void> {
-  const { modelPackageArn } = await training.saveState({ description: 'loopwright demo, interrupted' });
-  const directory = await service.versionDirectory(modelPackageArn);
-  await training.close().catch((error: unknown) => {
-    if (!LoopwrightError.isInstance(error) || error.code !== 'cancelled') throw error;
-  });
-  console.event({ type: 'interrupted', state: { modelPackageArn, ...(directory === undefined ? {} : { directory }) } });
-  console.line('Interrupted; what was learnt is saved.');
-  console.table([
-    ['files', directory ?? 'with the server'],
-    ['go on', goOn(modelPackageArn, seed)],
   ]);
 }
 

@@ -36,19 +36,6 @@ describe('the command line of a recipe', () => {
     });
   });
 
-  it('refuses to go on where a recipe says that it cannot, with its reason', () => {
-    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-    const once = { ...defaults, notResumable: 'its halves are two runs' };
-    for (const args of [['--resume', 'x'], ['--checkpoint-every', '10'], ['--allow-changes']]) {
-      expect(() => readRecipeOptions(once, args)).toThrow(
-        `${args[0]}: a run of sums can't be gone on with: its halves`,
-      );
-      expect(readRecipeOptions(defaults, args).steps).toBe(40);
-    }
-    expect(readRecipeOptions(once, ['--max-steps', '3']).steps).toBe(3);
-    said.mockRestore();
-  });
-
   it('makes the directory of a model absolute', () => {
     const { directory } = tinyModel;
     const { baseModel } = readRecipeOptions(defaults, ['--model', directory]);

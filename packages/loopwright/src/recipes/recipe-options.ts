@@ -21,8 +21,6 @@ export interface RecipeDefaults<Own extends string = never> {
   readonly model?: string;
   /** Default 1. */
   readonly seed?: number;
-  /** Why a run of it can't be gone on with, for people; `--resume` and what belongs to it is then refused with this. Default: it can be, by `withTrainingRun`. */
-  readonly notResumable?: string;
   /** Options of this recipe alone, each of which takes a text: what `--help` says of it, by its name. */
   readonly own?: Readonly<Record<Own, string>>;
 }
@@ -66,7 +64,7 @@ export function recipeOptions<Own extends string = never>(
 
 /** @internal @throws `CommanderError` after `--help` and for a wrong command line */
 export function readRecipeOptions<Own extends string>(
-  { name, description, steps, model = defaultTaskModel, seed = 1, notResumable, own }: RecipeDefaults<Own>,
+  { name, description, steps, model = defaultTaskModel, seed = 1, own }: RecipeDefaults<Own>,
   args: readonly string[],
 ): RecipeOptions<Own> {
   const command = new Command(name)
@@ -79,7 +77,7 @@ export function readRecipeOptions<Own extends string>(
     .showHelpAfterError('(see --help)')
     .exitOverride();
   if (description !== undefined) command.description(description);
-  for (const option of resumeOptions()) command.addOption(option.hideHelp(notResumable !== undefined));
+  for (const option of resumeOptions()) command.addOption(option);
   const names = Object.keys(own ?? {}) as Own[]; // true: its keys
   for (const each of names) command.option(`--${each} <value>`, own?.[each]);
   command.parse(args, { from: 'user' });
@@ -89,11 +87,6 @@ export function readRecipeOptions<Own extends string>(
     const value: unknown = command.getOptionValue(camelCase(each));
     return typeof value === 'string' ? [[each, value] as const] : [];
   });
-  for (const option of notResumable === undefined ? [] : resumeOptions()) {
-    if (command.getOptionValueSource(option.attributeName()) !== 'cli') continue;
-    const message = `error: ${option.long}: a run of ${name} can't be gone on with: ${notResumable}; leave the option out and begin a new run`;
-    command.error(message, { exitCode: exitCodes.usage });
-  }
   const directory = resolve(values.model);
   const connection = values.url === undefined ? {} : { url: values.url };
   return {

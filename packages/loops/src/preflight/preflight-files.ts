@@ -1,10 +1,11 @@
 /** The files of a preflight: what was measured so far, the pass rates, and the problems worth training on. For Node. */
 import { createHash } from 'node:crypto';
-import { appendFile, mkdir, readFile } from 'node:fs/promises';
+import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { complaint } from '@loopwright/protocol';
 import type { Problem } from '../environments/environment.js';
 import { writeTextAtomically } from '../runs/atomic-file.js';
+import { makeFolder } from '../runs/make-folder.js';
 import { lockRun } from '../runs/run-lock.js';
 import { asWriteError, systemCode } from '../runs/write-error.js';
 import type { FormRate, MeasuredSteps, Preflight, PromptRate } from './words.js';
@@ -48,7 +49,7 @@ export async function openPreflightFiles(
   { fresh = false }: PreflightFolderOptions = {},
 ): Promise<PreflightFiles> {
   const progress = join(directory, 'progress.jsonl');
-  await orWriteError(directory, () => mkdir(directory, { recursive: true }));
+  await orWriteError(directory, () => makeFolder(directory));
   const lock = await lockRun(directory, { what: 'preflight folder' });
   try {
     const key = createHash('sha256').update(JSON.stringify(settings)).digest('hex');

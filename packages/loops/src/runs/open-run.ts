@@ -14,6 +14,7 @@ import { type ChangedSetting, changedSettings, changedVersions } from './changed
 import { type Checkpoint, readCheckpoints } from './checkpoint-file.js';
 import { cutRun } from './cut-run.js';
 import { graderVersion } from './grader-version.js';
+import { makeFolder } from './make-folder.js';
 import { MetProblems, promptHash } from './met-problems.js';
 import { plainConfig } from './plain-config.js';
 import { checkPrices, type PriceTable } from './prices.js';
@@ -229,7 +230,7 @@ async function digestOf(data: GivenData, prompts: string[]): Promise<RunRecord['
 async function newFolder(path: string): Promise<string> {
   const whole = resolve(path);
   try {
-    await mkdir(dirname(whole), { recursive: true });
+    await makeFolder(dirname(whole));
     for (let n = 1; ; n++) {
       const folder = n === 1 ? whole : `${whole}-${n}`;
       try {

@@ -6,7 +6,7 @@ export function asWriteError(error: unknown, path: string): LoopwrightError {
   if (LoopwrightError.isInstance(error)) return error;
   const code = systemCode(error);
   if (isNoSpace(code)) return diskFull({ field: path, got: code, cause: error });
-  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR') {
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR' || code === 'ENOENT') {
     return complaint({
       field: path,
       expected: 'a place that this user may write to',

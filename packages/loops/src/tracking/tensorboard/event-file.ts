@@ -1,6 +1,7 @@
 /** A file of events that is appended to: what a failed write left behind is cut off, for readers stop at a damaged record. */
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeFolder } from '../../runs/make-folder.js';
 import { asWriteError } from '../../runs/write-error.js';
 import { versionEvent } from './event.js';
 import { record } from './record.js';
@@ -21,7 +22,7 @@ export class EventFile {
     for (let n = 0; ; n++) {
       const path = join(folder, `events.out.tfevents.${seconds}.loopwright.${process.pid}.${n}`);
       try {
-        await mkdir(folder, { recursive: true });
+        await makeFolder(folder);
         const events = new EventFile(path, await open(path, 'ax'));
         await events.append([versionEvent(atMs)]);
         return events;

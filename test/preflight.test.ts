@@ -97,6 +97,11 @@ test('what a readable form is worth is measured by one command, told before, kep
   expect(again.stderr).toBe(''); // nothing is left to be drawn
   expect(again.stdout).toMatch(/verdict +(mostly form|in part form|not form|not distinguishable yet)/);
   expect(await readFile(join(out, 'progress.jsonl'), 'utf8')).toBe(progress);
+  const unasked = await runCommand(['preflight', file, '--prompts', '20', '--no-time', '--out', out], {
+    home,
+    cwd: parent,
+  });
+  expect(unasked.stdout).toBe(again.stdout); // what was measured once is told
   const anew = await runCommand([...args, '--json', '--fresh'], { home, cwd: parent });
   expect(anew.events.at(-1)).toEqual(first.events.at(-1));
 });

@@ -10,6 +10,8 @@ export interface Interrupt extends Disposable {
 export interface InterruptOptions {
   /** Told once, at the first. */
   readonly onInterrupt: () => void;
+  /** What the error of the work then says besides, such as how to go on. */
+  readonly remedy?: string;
   /** Default the process's own. */
   readonly exit?: (code: number) => void;
 }
@@ -17,7 +19,7 @@ export interface InterruptOptions {
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** Listens until it is disposed. */
-export function listenForInterrupt({ onInterrupt, exit = process.exit }: InterruptOptions): Interrupt {
+export function listenForInterrupt({ onInterrupt, remedy, exit = process.exit }: InterruptOptions): Interrupt {
   const controller = new AbortController();
   const interrupt = (): void => {
     if (controller.signal.aborted) {
@@ -25,7 +27,8 @@ export function listenForInterrupt({ onInterrupt, exit = process.exit }: Interru
       return;
     }
     onInterrupt();
-    controller.abort(new LoopwrightError({ code: 'cancelled', message: 'interrupted' }));
+    const message = remedy === undefined ? 'interrupted' : `interrupted; ${remedy}`;
+    controller.abort(new LoopwrightError({ code: 'cancelled', message }));
   };
   for (const name of signals) process.on(name, interrupt);
   return {

@@ -6,6 +6,9 @@ import { createRandom } from '../random.js';
 import { isAnswerEnvironment, type LabelledCompletion, type LabelledTurn } from '../tasks/task.js';
 import type { GateGrade } from './words.js';
 
+/** Without what it is labelled as. */
+export type GivenCompletion<P extends Problem> = Pick<LabelledCompletion<P>, 'problem' | 'completion' | 'stopReason'>;
+
 export interface GradeCaseOptions {
   /** Of the whole case. */
   readonly timeoutMs: number;
@@ -21,7 +24,7 @@ export interface GradeCaseOptions {
  */
 export async function gradeCase<P extends Problem>(
   environment: Environment<P> | EpisodeEnvironment<P>,
-  labelled: LabelledCompletion<P>,
+  given: GivenCompletion<P>,
   { timeoutMs, onStart, signal }: GradeCaseOptions,
 ): Promise<GateGrade> {
   const own = new AbortController();
@@ -43,7 +46,7 @@ export async function gradeCase<P extends Problem>(
   });
   ended.catch(() => {}); // it may lose the race
   try {
-    return checked(await Promise.race([judge(environment, labelled, own.signal), ended]));
+    return checked(await Promise.race([judge(environment, given, own.signal), ended]));
   } catch (error) {
     signal?.throwIfAborted();
     return error === late ? { status: 'timeout', error } : { status: 'grader_error', error };
@@ -55,7 +58,7 @@ export async function gradeCase<P extends Problem>(
 
 async function judge<P extends Problem>(
   environment: Environment<P> | EpisodeEnvironment<P>,
-  { problem, completion, stopReason = 'stop' }: LabelledCompletion<P>,
+  { problem, completion, stopReason = 'stop' }: GivenCompletion<P>,
   signal: AbortSignal,
 ): Promise<GateGrade> {
   if (!isAnswerEnvironment(environment)) {

@@ -1,10 +1,9 @@
 /** Grading all cases several times: alone, to tell how long a call takes, then together, as a loop does it. */
-import { LoopwrightError } from '@loopwright/protocol';
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { isCorrect } from '../statistics/correct-reward.js';
 import { type Scope, withScope } from '../training/scope.js';
-import { gradeCase } from './grade-case.js';
+import { patientGrading } from './patient-grading.js';
 import type { GateCase, GateGrade, GateOutcome } from './words.js';
 
 export interface RunCasesOptions<P extends Problem> {
@@ -30,9 +29,6 @@ export interface CasesRun<P extends Problem> {
 /** Calls alone at most: enough for a 95 % point, and slow graders are not waited for all their time. */
 const alone = 40;
 
-/** So many at first, or twice as many as go on at once in a row, that all take too long: a thousand others would be waited for in vain, for hours. */
-const hopeless = 3;
-
 /** @throws `cancelled`; `grader_timeout` where the first three gradings, or twice `concurrency` in a row, take too long */
 export function runCases<P extends Problem>(run: RunCasesOptions<P>): Promise<CasesRun<P>> {
   return withScope(run.signal, (scope) => runWithin(scope, run));
@@ -43,25 +39,11 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
   const grades: GateGrade[][] = cases.map(() => []);
   const of = cases.length * repeats;
   let done = 0;
-  let lateInARow = 0;
-  /** Of the gradings that go on. */
-  const restarts = new Set<() => void>();
+  const grade = patientGrading({ environment, concurrency, timeoutMs, scope });
   const gradeOne = async (i: number): Promise<void> => {
-    let own = (): void => {};
-    const onStart = (restart: () => void): void => {
-      own = restart;
-      restarts.add(restart);
-    };
     run.onCase?.(cases[i]!);
-    // A signal of its own for each: dozens of listeners on one make Node warn of a leak.
-    const graded = scope.orAborted((signal) => gradeCase(environment, cases[i]!, { timeoutMs, onStart, signal }));
-    const grade = await graded.finally(() => restarts.delete(own));
-    grades[i]!.push(grade);
-    // Graders with few places, such as a sandbox, let gradings wait for one another: while some end, none is stuck.
-    if (grade.status !== 'timeout') for (const restart of restarts) restart();
-    lateInARow = grade.status === 'timeout' ? lateInARow + 1 : 0;
+    grades[i]!.push(await grade(cases[i]!));
     done += 1;
-    if (lateInARow === (lateInARow === done ? hopeless : 2 * concurrency)) throw nothingGraded(lateInARow, timeoutMs);
     run.onGraded?.(done, of);
   };
   // Spread over the cases, since those of a kind stand together.
@@ -92,14 +74,6 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
     return { case: each, grade, grades: own, accepted, isRight, isStable };
   });
   return { outcomes, aloneMs, together };
-}
-
-function nothingGraded(count: number, timeoutMs: number): LoopwrightError {
-  return new LoopwrightError({
-    code: 'grader_timeout',
-    message: `${count} gradings in a row gave no grade within ${timeoutMs / 1000} s each; let the grader resolve, bound its work, or give it more time`,
-    details: { field: 'grade', remedy: 'let the grader resolve, bound its work, or give it more time' },
-  });
 }
 
 function acceptedBy(grade: GateGrade, correctReward: number): boolean | undefined {

@@ -6,10 +6,11 @@ import type { Problem } from '../environments/environment.js';
 import { defineTask } from '../tasks/define-task.js';
 import { resolveSettings } from '../tasks/settings.js';
 import type { Task } from '../tasks/task.js';
-import { numberWithin, wholeNumber } from '../training/options.js';
+import { timeoutWithin, wholeNumber } from '../training/options.js';
 import { componentWorth } from './component-worth.js';
 import { type GateCasesOptions, gateCases } from './gate-cases.js';
 import { gateFindings, kindOf } from './gate-findings.js';
+import { gradingTimeoutMs } from './patient-grading.js';
 import { runCases } from './run-cases.js';
 import { graderSpeed } from './speed.js';
 import type { Confusion, GateCase, GateOutcome, GateResult } from './words.js';
@@ -53,7 +54,7 @@ export async function testGrader<P extends Problem>(
   task: Task<P>,
   {
     repeats = 3,
-    timeoutMs = 30_000,
+    timeoutMs = gradingTimeoutMs,
     concurrency = 16,
     stepSeconds,
     correctness,
@@ -65,7 +66,7 @@ export async function testGrader<P extends Problem>(
 ): Promise<GraderTest<P>> {
   const { environment, name, settings, badFromGood: making = {} } = defineTask(task);
   wholeNumber('repeats', repeats, 1);
-  numberWithin('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 });
+  timeoutWithin('timeoutMs', timeoutMs);
   wholeNumber('concurrency', concurrency, 1);
   if (stepSeconds !== undefined && !(stepSeconds > 0))
     throw complaint({ field: 'options.stepSeconds', expected: 'a number above 0', got: String(stepSeconds) });

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { Answer, Problem } from '../environments/environment.js';
 import type { Component } from './component.js';
@@ -108,6 +109,15 @@ describe('createGrader', () => {
     });
     abort.abort(new Error('enough'));
     expect(await grading).toMatchObject({ status: 'grader_error', error: { message: 'enough' } });
+  });
+
+  it('listens to its signal once, however many components there are', async () => {
+    const { signal } = new AbortController();
+    const grade = createGrader({ components: Array.from({ length: 12 }, (_, i) => constant(`c${i}`, 1)) });
+    const graded = grade(answer, { signal });
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1); // above ten Node warns of a leak
+    await graded;
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('refuses at construction what could only fail later', () => {

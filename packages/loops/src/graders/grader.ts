@@ -32,12 +32,24 @@ export function createGrader<P extends Problem = Problem>({
 }: GraderOptions<P>): Grader<P> {
   check(components, timeoutMs);
   return async (answer, { signal } = {}) => {
-    const graded = await Promise.all(
-      components.map((component) =>
-        runComponent({ component, answer, signal, timeoutMs: component.timeoutMs ?? timeoutMs }),
-      ),
-    );
-    return sumOf(graded);
+    const stops = new Set<Stop>();
+    // One listener for all components: more than ten on one signal make Node warn of a leak.
+    const onAbort = (): void => {
+      for (const stop of stops) stop(signal?.reason);
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const running = { answer, signal, stops };
+    try {
+      return sumOf(
+        await Promise.all(
+          components.map((component) =>
+            runComponent({ ...running, component, timeoutMs: component.timeoutMs ?? timeoutMs }),
+          ),
+        ),
+      );
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+    }
   };
 }
 
@@ -60,11 +72,15 @@ function check<P extends Problem>(components: readonly Component<P>[], timeoutMs
   }
 }
 
+type Stop = (reason: unknown) => void;
+
 interface ComponentRun<P extends Problem> {
   readonly component: Component<P>;
   readonly answer: Answer<P>;
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
+  /** Of the components that are at work: called when the caller aborts. */
+  readonly stops: Set<Stop>;
 }
 
 async function runComponent<P extends Problem>(run: ComponentRun<P>): Promise<GradedComponent> {
@@ -91,9 +107,10 @@ async function withDeadline<P extends Problem>({
   answer,
   signal,
   timeoutMs,
+  stops,
 }: ComponentRun<P>): Promise<number | null | Score> {
   const own = new AbortController();
-  let stop: (reason: unknown) => void = () => {};
+  let stop: Stop = () => {};
   const stopped = new Promise<never>((_, reject) => {
     stop = (reason) => {
       own.abort(reason);
@@ -101,18 +118,17 @@ async function withDeadline<P extends Problem>({
     };
   });
   stopped.catch(() => {}); // it may lose the race and reject later, for nobody
-  const onAbort = (): void => stop(signal?.reason);
   const timer =
     timeoutMs === Number.POSITIVE_INFINITY
       ? undefined
       : setTimeout(() => stop(graderTimeout(component.name, timeoutMs)), timeoutMs);
-  signal?.addEventListener('abort', onAbort, { once: true });
+  stops.add(stop);
   try {
     if (signal?.aborted === true) throw signal.reason;
     return await Promise.race([component.score(answer, { signal: own.signal }), stopped]);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    stops.delete(stop);
   }
 }
 

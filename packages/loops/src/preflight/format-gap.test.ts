@@ -155,11 +155,26 @@ it('goes on where an earlier attempt stopped, comes to the same, and draws anew 
   const [measured, half] = [by(rates), by(forms.slice(0, 30))];
   const second = sampling(uneven);
   const again = { tokenizer, prompts: 60, measured };
-  expect(await preflight(task, { ...again, sampler: second, formatGap: { measured: half } })).toEqual(whole);
+  expect(await preflight(task, { ...again, sampler: second, formatGap: {}, forms: half })).toEqual(whole);
   expect(second.drawn).toBe(forms.slice(30).reduce((sum, { drawnAgain }) => sum + drawnAgain, 0));
   const third = sampling(uneven);
-  await preflight(task, { ...again, sampler: third, formatGap: { measured: by(forms), mostDraws: 4 } });
+  await preflight(task, { ...again, sampler: third, formatGap: { mostDraws: 4 }, forms: by(forms) });
   expect(third.drawn).toBeGreaterThan(0);
+});
+
+it('tells what an earlier attempt measured without being asked to measure it again, where it did so whole and by one bound', async () => {
+  const forms: FormRate[] = [];
+  const options = { tokenizer, prompts: 60 };
+  const keep = { onForm: (form: FormRate) => void forms.push(form) };
+  const { report } = await preflight(task, { ...options, sampler: sampling(uneven), formatGap: keep });
+  const told = async (kept: readonly FormRate[]) => {
+    const byId = new Map(kept.map((form) => [form.id, form]));
+    return (await preflight(task, { ...options, sampler: sampling(uneven), forms: byId })).report.formatGap.measured;
+  };
+  expect(await told(forms)).toEqual(report.formatGap.measured);
+  expect(await told(forms.slice(1))).toBeUndefined();
+  expect(await told(forms.map((form, i) => (i === 0 ? { ...form, mostDraws: 4 } : form)))).toBeUndefined();
+  expect(await told([])).toBeUndefined();
 });
 
 it('tells before what it takes, and takes what it told', async () => {

@@ -12,8 +12,6 @@ import type { FormatGapForecast, FormRate, MeasuredFormatGap, MeasuredSteps, Pro
 export interface FormatGapOptions {
   /** Draws of an answer at most, its first one included; default 16. */
   readonly mostDraws?: number;
-  /** What an earlier attempt drew, by id. */
-  readonly measured?: ReadonlyMap<string, FormRate>;
   /** Called and awaited before anything is drawn again. */
   readonly onForecast?: (forecast: FormatGapForecast) => void | Promise<void>;
   /** Called and awaited for each prompt, to keep it for a later attempt. */
@@ -28,6 +26,8 @@ export function mostDrawsOf({ mostDraws = 16 }: FormatGapOptions): number {
 
 export interface MeasureFormOptions<P extends Problem> extends Omit<RateOptions<P>, 'samples'> {
   readonly formatGap: FormatGapOptions;
+  /** What an earlier attempt drew, by id. */
+  readonly earlier: ReadonlyMap<string, FormRate>;
   readonly problems: readonly P[];
   readonly step: MeasuredSteps | undefined;
   readonly prices: PriceModel | undefined;
@@ -36,12 +36,22 @@ export interface MeasureFormOptions<P extends Problem> extends Omit<RateOptions<
 /** @param rates of the problems, in their order */
 export async function measureForm<P extends Problem>(
   rates: readonly PromptRate[],
-  { formatGap, step, prices, ...options }: MeasureFormOptions<P>,
+  { formatGap, earlier, step, prices, ...options }: MeasureFormOptions<P>,
 ): Promise<MeasuredFormatGap> {
   const mostDraws = mostDrawsOf(formatGap);
-  const { measured: earlier = new Map<string, FormRate>(), onForecast, onForm } = formatGap;
+  const { onForecast, onForm } = formatGap;
   const left = rates.filter(({ id }) => earlierForm(earlier, id, mostDraws) === undefined);
   const isEpisodes = !isAnswerEnvironment(options.environment);
   await onForecast?.(forecastFormatGap({ rates: left, mostDraws, isEpisodes, step, prices }));
   return formatGapOf(rates, await drawAgain({ ...options, rates, mostDraws, earlier, onForm }));
+}
+
+/** What an earlier attempt came to; undefined unless it drew all of these prompts again, under one bound. */
+export function earlierGap(
+  rates: readonly PromptRate[],
+  earlier: ReadonlyMap<string, FormRate>,
+): MeasuredFormatGap | undefined {
+  const forms = rates.flatMap(({ id }) => earlier.get(id) ?? []);
+  const bounds = new Set(forms.map(({ mostDraws }) => mostDraws));
+  return forms.length === rates.length && bounds.size === 1 ? formatGapOf(rates, forms) : undefined;
 }

@@ -14,12 +14,12 @@ import { wholeNumber } from '../training/options.js';
 import { expectedDeadShare, passRateHistogram } from './dead-groups.js';
 import { forecastRun, type MemoryModel, type PriceModel } from './forecast.js';
 import { withKeptPrompts } from './kept-prompts.js';
-import { type FormatGapOptions, measureForm, mostDrawsOf } from './measure-form.js';
+import { earlierGap, type FormatGapOptions, measureForm, mostDrawsOf } from './measure-form.js';
 import { measureSteps } from './measure-steps.js';
 import { preflightFindings } from './preflight-findings.js';
 import { sampleRates } from './sample-rates.js';
 import { templateFindings } from './template-findings.js';
-import type { MeasuredSteps, Preflight, PromptRate } from './words.js';
+import type { FormRate, MeasuredSteps, Preflight, PromptRate } from './words.js';
 
 export interface PreflightOptions {
   /** Of the base model: its pass rates are measured. */
@@ -49,6 +49,8 @@ export interface PreflightOptions {
   readonly prices?: PriceModel;
   /** Where it is given, answers that can't be read are drawn again until they can, to measure what their form is worth. */
   readonly formatGap?: FormatGapOptions;
+  /** What an earlier attempt drew again, by id: told without `formatGap` too, where it did so for all prompts that are sampled. */
+  readonly forms?: ReadonlyMap<string, FormRate>;
   /** Default 0. */
   readonly seed?: number;
   readonly signal?: AbortSignal;
@@ -118,7 +120,11 @@ export async function preflight<P extends Problem>(task: Task<P>, options: Prefl
     contextLength === undefined ? 0 : train.filter((problem) => lengthOf(problem) + maxTokens > contextLength).length;
   const isEpisodes = !isAnswerEnvironment(environment);
   const step = await stepOf({ ...options, task: { ...task, environment }, settings: resolved, rates, problems, seed });
-  const form = formatGap && (await measureForm(rates, { ...sampling, ...asked, formatGap, step, prices }));
+  const { forms = new Map<string, FormRate>() } = options;
+  const form =
+    formatGap === undefined
+      ? earlierGap(rates, forms)
+      : await measureForm(rates, { ...sampling, ...asked, formatGap, earlier: forms, step, prices });
   const share = n === 0 ? 0 : correct / n;
   const { interval } = accuracyOf(correct, n);
   const facts = {

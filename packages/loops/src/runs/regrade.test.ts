@@ -95,6 +95,21 @@ describe('regrading', () => {
     expect((await regrade()).regrading).toMatchObject({ graded: 2, failed: 1, changed: 0 });
   });
 
+  it('ends where gradings in a row never end, and counts one that takes too long as failed', async () => {
+    await keep([{ problem: problem('slow'), rollouts: ['0', 'never', '1', 'never'].map((text) => answer(text, 1)) }]);
+    const halting: Environment = {
+      ...environment,
+      grade: (given, context) => (given.text === 'never' ? new Promise(() => {}) : environment.grade(given, context)),
+    };
+    const some = await regradeSamples(folder, { environment: halting, concurrency: 2, timeoutMs: 5 });
+    expect(some).toMatchObject({ graded: 4, failed: 2 });
+    const stuck: Environment = { ...environment, grade: () => new Promise(() => {}) };
+    await expect(regradeSamples(folder, { environment: stuck, concurrency: 1, timeoutMs: 5 })).rejects.toThrow(
+      '3 gradings in a row gave no grade within 0.005 s each',
+    );
+    await expect(regradeSamples(folder, { environment, timeoutMs: 0 })).rejects.toThrow('options.timeoutMs');
+  });
+
   it('takes off again what the run took off for length', async () => {
     await keep([{ problem: problem('long'), rollouts: [answer('1', 0.5, 1), answer('0', 0)] }]);
     expect((await regrade()).regrading).toMatchObject({ changed: 0, flipped: 0 });

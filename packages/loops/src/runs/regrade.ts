@@ -1,9 +1,10 @@
 /** Stored answers graded again, by another version of a grader: whose reward changed, and whose advantage changed its sign. */
 import { complaint } from '@loopwright/protocol';
-import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
+import { type Environment, isFailure, type Problem } from '../environments/environment.js';
+import { gradingTimeoutMs, patientGrading } from '../grader-gate/patient-grading.js';
+import type { GateGrade } from '../grader-gate/words.js';
 import { centerRewards } from '../statistics/advantages.js';
-import { wholeNumber } from '../training/options.js';
-import { gradeSafely } from '../training/rollouts.js';
+import { timeoutWithin, wholeNumber } from '../training/options.js';
 import { type Scope, withScope } from '../training/scope.js';
 import { readMet } from './met-problems.js';
 import { readSamples } from './read-run.js';
@@ -48,6 +49,10 @@ export interface RegradeOptions<P extends Problem> {
   readonly problems?: Iterable<P>;
   /** Answers at once; default 8. */
   readonly concurrency?: number;
+  /** Of one grading, while no other ends: they may wait for one another; default 30 000. */
+  readonly timeoutMs?: number;
+  /** Told of each answer just before it is graded. */
+  readonly onAnswer?: (sample: RunSample) => void;
   /** Called for each answer that changed, in the order in which they are stored. */
   readonly onChange?: (sample: RegradedSample) => void;
   /** Called after each step. */
@@ -61,11 +66,24 @@ export interface RegradeOptions<P extends Problem> {
  * The sign of an advantage is that of the reward minus the mean of its group, which {@link centerRewards}, `normalizeRewards` and
  * `leaveOneOutRewards` share. What a run took off the rewards of long answers is taken off again.
  *
- * @throws `not_found`, `cancelled`; `invalid_argument` where none of the stored problems are known
+ * @throws `not_found`, `cancelled`; `grader_timeout` where gradings take too long one after another; `invalid_argument` for a wrong option, and where none of
+ *   the stored problems are known
  */
-export function regradeSamples<P extends Problem>(folder: string, options: RegradeOptions<P>): Promise<Regrading> {
-  const { environment, concurrency = 8, onChange, onProgress, signal } = options;
+export async function regradeSamples<P extends Problem>(
+  folder: string,
+  options: RegradeOptions<P>,
+): Promise<Regrading> {
+  const {
+    environment,
+    concurrency = 8,
+    timeoutMs = gradingTimeoutMs,
+    onAnswer,
+    onChange,
+    onProgress,
+    signal,
+  } = options;
   wholeNumber('concurrency', concurrency, 1);
+  timeoutWithin('timeoutMs', timeoutMs);
   return withScope(signal, async (scope) => {
     const problems = new Map<string, P>();
     for await (const { id, problem } of readMet(folder))
@@ -73,8 +91,9 @@ export function regradeSamples<P extends Problem>(folder: string, options: Regra
     for (const problem of options.problems ?? []) problems.set(problem.id, problem);
     const counts = { graded: 0, unknown: 0, episodes: 0, changed: 0, failed: 0 };
     const signs = { compared: 0, flipped: 0, gained: 0, lost: 0 };
+    const grade = patientGrading({ environment, concurrency, timeoutMs, scope });
     for await (const samples of byStep(readSamples(folder))) {
-      const grading = { environment, problems, concurrency, scope };
+      const grading = { grade, problems, concurrency, scope, onAnswer };
       const graded = (await gradeAll(samples, grading)).map((after, i) => ({ sample: samples[i]!, after })); // one for each
       const known = graded.flatMap(({ sample, after }) => (typeof after === 'string' ? [] : [{ sample, after }]));
       counts.graded += known.length;
@@ -136,7 +155,8 @@ interface Regraded {
 }
 
 interface Grading<P extends Problem> {
-  readonly environment: Environment<P>;
+  readonly grade: ReturnType<typeof patientGrading<P>>;
+  readonly onAnswer: ((sample: RunSample) => void) | undefined;
   readonly problems: ReadonlyMap<string, P>;
   readonly concurrency: number;
   readonly scope: Scope;
@@ -144,7 +164,7 @@ interface Grading<P extends Problem> {
 
 async function gradeAll<P extends Problem>(
   samples: readonly RunSample[],
-  { environment, problems, concurrency, scope }: Grading<P>,
+  { grade, problems, concurrency, scope, onAnswer }: Grading<P>,
 ): Promise<(Regraded | 'unknown' | 'episode')[]> {
   const results: (Regraded | 'unknown' | 'episode')[] = [];
   let next = 0;
@@ -158,9 +178,9 @@ async function gradeAll<P extends Problem>(
       else if (problem === undefined) results[at] = 'unknown';
       else {
         const stopReason = segment.stop === 'length' ? ('length' as const) : ('stop' as const);
-        const answer = { problem, text: segment.text, stopReason };
-        const grade = await scope.orAborted((signal) => gradeSafely(environment, answer, signal));
-        results[at] = { status: grade.status, isFailed: isFailure(grade), ...rewardNow(sample, grade) };
+        onAnswer?.(sample);
+        const after = await grade({ problem, completion: segment.text, stopReason });
+        results[at] = { status: after.status, isFailed: rewardIn(after) === undefined, ...rewardNow(sample, after) };
       }
     }
   };
@@ -168,13 +188,19 @@ async function gradeAll<P extends Problem>(
   return results;
 }
 
-function rewardNow({ status, reward, graded }: RunSample, grade: Grade): { readonly reward?: number } {
-  if (isFailure(grade)) {
+/** Undefined of a failure; an answer is never `unfinished`, as an episode can be. */
+function rewardIn(grade: GateGrade): number | undefined {
+  return grade.status === 'unfinished' || isFailure(grade) ? undefined : grade.reward;
+}
+
+function rewardNow({ status, reward, graded }: RunSample, grade: GateGrade): { readonly reward?: number } {
+  const now = rewardIn(grade);
+  if (now === undefined) {
     const hadFloor = (status === 'grader_error' || status === 'timeout') && reward !== undefined;
     return hadFloor ? { reward } : {};
   }
-  if (graded === undefined || reward === undefined) return { reward: grade.reward };
-  return { reward: grade.reward === graded ? reward : grade.reward + (reward - graded) };
+  if (graded === undefined || reward === undefined) return { reward: now };
+  return { reward: now === graded ? reward : now + (reward - graded) };
 }
 
 type Advantage = NonNullable<RegradedSample['advantage']>;

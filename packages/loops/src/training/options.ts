@@ -15,6 +15,14 @@ export function numberWithin(field: string, value: number, { min, max }: { min: 
   }
 }
 
+/** What a timer takes: longer ones would fire at once. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
+/** @throws `invalid_argument` */
+export function timeoutWithin(field: string, ms: number): void {
+  numberWithin(field, ms, { min: 1, max: longestTimeoutMs });
+}
+
 /** @throws `invalid_argument` */
 export function finiteNumber(field: string, value: number): void {
   if (!Number.isFinite(value)) {

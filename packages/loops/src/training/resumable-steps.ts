@@ -1,10 +1,10 @@
 /** The steps of a loop of one's own, such as DPO over preference data, saved and gone on with as those of the loops here are. */
-import { LoopwrightError } from '@loopwright/protocol';
 import type { JsonValue } from '../data/row.js';
 import type { CheckpointOptions } from './checkpoints.js';
 import type { LoopNotice } from './grpo-options.js';
 import { wholeNumber } from './options.js';
 import { nothingLeft, otherLoop } from './progress.js';
+import { cancelled } from './scope.js';
 
 /** @typeParam S plain JSON */
 export interface ResumableStepsOptions<S> extends CheckpointOptions {
@@ -62,9 +62,7 @@ export async function* resumableSteps<S extends JsonValue>({
   for (let step = saved + 1; step <= steps; step++) {
     if (signal?.aborted === true) {
       await save(step - 1);
-      const note = checkpoints?.note?.();
-      const message = `the run was cancelled by its caller${note === undefined ? '' : `; ${note}`}`;
-      throw new LoopwrightError({ code: 'cancelled', message, cause: signal.reason });
+      throw cancelled(signal, checkpoints?.note?.());
     }
     yield step;
     if (step === steps || step % (checkpoints?.every ?? steps) === 0) await save(step);

@@ -116,10 +116,12 @@ async function run<R>(work: Work<R>, signal: AbortSignal): Promise<R> {
   return work(signal);
 }
 
-function cancelled(signal: AbortSignal, note: string | undefined): LoopwrightError {
+/** What an aborted caller is told: what its own reason says, where it is a `cancelled`. @param note what else there is to say */
+export function cancelled({ reason }: AbortSignal, note: string | undefined): LoopwrightError {
+  const given = LoopwrightError.isInstance(reason) && reason.code === 'cancelled' ? reason.message : undefined;
   return new LoopwrightError({
     code: 'cancelled',
-    message: `the run was cancelled by its caller${note === undefined ? '' : `; ${note}`}`,
-    cause: signal.reason,
+    message: [given ?? 'the run was cancelled by its caller', note].filter((part) => part !== undefined).join('; '),
+    cause: reason,
   });
 }

@@ -11,7 +11,7 @@ export interface StuckWatchOptions {
   /** Whose loop it would be. */
   readonly who: 'grader' | 'task';
   /** A file or folder that is removed then: such as an earlier result, which no longer holds. */
-  readonly stale: string;
+  readonly stale?: string;
 }
 
 /** Bytes of the text that says where it is. */

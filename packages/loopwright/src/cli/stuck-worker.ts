@@ -33,7 +33,7 @@ function end(): never {
       remedy: 'bound the loop, or judge by regexMatch, sqlResult or unitTests, which are bounded',
     },
   });
-  rmSync(stale, { recursive: true, force: true });
+  if (stale !== undefined) rmSync(stale, { recursive: true, force: true });
   if (json) writeSync(1, `${JSON.stringify({ type: 'error', error: error.toJSON() })}\n`);
   else writeSync(2, `\nerror ${error.code}: ${error.message}\n  remedy    ${error.details.remedy}\n`);
   // The main thread listens to no gentler signal.

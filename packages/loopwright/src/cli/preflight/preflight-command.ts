@@ -64,7 +64,8 @@ export async function preflightCommand(
   const { sha256: module } = await graderVersion(file);
   await using files = await openPreflightFiles(directory, { ...kept, module }, { fresh });
   using interrupt = listenForInterrupt({
-    onInterrupt: () => console.note('\nStopping; the same command goes on where this ended.'),
+    onInterrupt: () => console.note('\nStopping.'),
+    remedy: 'the same command goes on where this ended',
   });
   using status = new StatusLine(console);
   await using service = await connect();
@@ -77,6 +78,7 @@ export async function preflightCommand(
   let forms = 0;
   const result = await preflight(task, {
     ...{ sampler, tokenizer, samples, concurrency, seed, measured: files.measured, signal: interrupt.signal },
+    forms: files.forms,
     prompts: all === true ? 'all' : prompts,
     ...(limit === undefined ? {} : { contextLength: limit }),
     ...(training === undefined ? {} : { training }),
@@ -93,7 +95,6 @@ export async function preflightCommand(
       ? {
           formatGap: {
             mostDraws: draws,
-            measured: files.forms,
             onForecast: (forecast) => {
               status.clear();
               console.event({ type: 'format-gap-forecast', ...forecast });

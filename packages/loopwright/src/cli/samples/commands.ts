@@ -1,6 +1,6 @@
 /** The options of `loopwright samples`. */
 import { type Command, Option } from 'commander';
-import { wholeNumber } from '../arguments.js';
+import { seconds, wholeNumber } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { withJson } from '../shared-options.js';
 
@@ -23,10 +23,11 @@ export function addSamples(program: Command, context: CommandContext): void {
       ).conflicts(['step', 'full', 'tokens', 'signOff']),
     )
     .option('--concurrency <n>', 'answers graded at once, with --regrade', wholeNumber(1, 1024), 8)
+    .option('--timeout <seconds>', 'of one grading, with --regrade', seconds, 30)
     .addHelpText('after', '\nMore: docs/guides/samples.md.')
-    .action(async (run, { regrade, concurrency, ...options }) =>
+    .action(async (run, { regrade, concurrency, timeout, ...options }) =>
       regrade === undefined
         ? (await import('./samples-command.js')).samplesCommand(run, options, context)
-        : (await import('./regrade-command.js')).regradeCommand(run, { task: regrade, concurrency }, context),
+        : (await import('./regrade-command.js')).regradeCommand(run, { task: regrade, concurrency, timeout }, context),
     );
 }

@@ -14,6 +14,7 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { folderText, numberText } from '../runs/text.js';
 import { StatusLine } from '../status-line.js';
+import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
 import { formatTable } from '../text.js';
 import { textOf } from './samples-text.js';
@@ -22,9 +23,16 @@ import { textOf } from './samples-text.js';
 const shown = 20;
 const plainWidth = 100;
 
+export interface RegradeCommandOptions {
+  readonly task: string;
+  readonly concurrency: number;
+  /** Seconds. */
+  readonly timeout: number;
+}
+
 export async function regradeCommand(
   folder: string,
-  { task: path, concurrency }: { readonly task: string; readonly concurrency: number },
+  { task: path, concurrency, timeout }: RegradeCommandOptions,
   { console }: CommandContext,
 ): Promise<void> {
   const run = await readRun(folder);
@@ -40,13 +48,16 @@ export async function regradeCommand(
   const before = run.record.grader?.sha256;
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping.') });
   using status = new StatusLine(console);
+  const timeoutMs = timeout * 1000;
+  using watch = new StuckWatch({ limitMs: timeoutMs, json: console.json, who: 'grader' });
   const listed = await Promise.all(
     [task.train, task.heldOut].map((source) => (source === undefined ? [] : readProblems(source))),
   );
   const changed: RegradedSample[] = [];
   let left = 0;
   const regrading = await regradeSamples(run.folder, {
-    ...{ environment, problems: listed.flat(), concurrency, signal: interrupt.signal },
+    ...{ environment, problems: listed.flat(), concurrency, timeoutMs, signal: interrupt.signal },
+    onAnswer: ({ step, problem, member }) => watch.at(`answer ${member} to ${problem} of step ${step}`),
     onProgress: (graded) => status.show({ event: { type: 'progress', graded }, text: `graded ${graded}` }),
     onChange: (each) => {
       const { sample, ...rest } = each;

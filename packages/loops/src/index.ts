@@ -3,6 +3,7 @@ export type { DifferentiableLoss, DifferentiableValue } from './autodiff/value-a
 export { valueAndGrad } from './autodiff/value-and-grad.js';
 export type { Operand } from './autodiff/variable.js';
 export { stack, Variable } from './autodiff/variable.js';
+export { counted } from './counted.js';
 export type { FieldColumns, FieldName } from './data/columns.js';
 export type { CurriculumOptions, CurriculumOrder } from './data/curriculum.js';
 export type { DataHash } from './data/data-hash.js';

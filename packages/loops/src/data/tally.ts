@@ -1,5 +1,7 @@
 /** What became of every line of a reading: rows, errors, blank lines, rows of another split. The counts add up. */
+
 import { complaint } from '@loopwright/protocol';
+import { counted } from '../counted.js';
 import { type RowError, rowErrorText, rowsInvalid } from './row.js';
 
 /**
@@ -66,7 +68,7 @@ export class Tally {
 
 /** A report in one sentence, with the first error's place: what is shown of skipped rows unless the caller shows them. */
 export function reportText({ lines, rows, errorCount, errors, blank, elsewhere, complete }: ReadingReport): string {
-  const parts = [`${rows} rows`, `${errorCount} skipped`, `${blank} blank`];
+  const parts = [counted(rows, 'row'), `${errorCount} skipped`, `${blank} blank`];
   if (elsewhere > 0) parts.push(`${elsewhere} of other splits`);
   const first = errors[0] === undefined ? '' : `; first: ${rowErrorText(errors[0])}`;
   return `${lines} lines${complete ? '' : ' so far'}: ${parts.join(', ')}${first}`;

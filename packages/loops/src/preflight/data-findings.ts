@@ -1,4 +1,5 @@
 /** What is wrong with the problems of a task, before anything is sampled. */
+import { counted } from '../counted.js';
 import { normalizeText } from '../data/row-hash.js';
 import type { Problem } from '../environments/environment.js';
 import type { Finding, FindingLevel } from '../findings.js';
@@ -26,7 +27,7 @@ export function dataFindings<P extends Problem>({ train, isListed, heldOut, tooL
     add(
       train.length < stopBelow ? 'stop' : 'warn',
       'few-prompts',
-      `${train.length} prompts to train on`,
+      `${counted(train.length, 'prompt')} to train on`,
       `gather ${warnBelow} or more: a model learns few by heart (below ${stopBelow}, do SFT on them)`,
     );
   if (tooLong > 0)

@@ -1,9 +1,11 @@
 /** Opens a run folder: a new one, or one that goes on. */
+
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { counted } from '../counted.js';
 import type { DataHash } from '../data/data-hash.js';
 import { type DataDigest, dataDigest } from '../data/digest.js';
 import { GuardedTracker } from '../tracking/guarded.js';
@@ -280,7 +282,7 @@ function nothingLeft(folder: string, [newest]: readonly Checkpoint[]): Error {
   return complaint({
     field: folder,
     expected: 'a run with something left to do',
-    got: `one that is done${newest === undefined ? '' : `, after its ${newest.step} steps`}`,
+    got: `one that is done${newest === undefined ? '' : `, after its ${counted(newest.step, 'step')}`}`,
     remedy: 'raise its steps (or epochs) to go on',
   });
 }

@@ -1,8 +1,10 @@
 /** A run that is being written. */
+
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { counted } from '../counted.js';
 import { errorText } from '../error-text.js';
 import type { GateDecision } from '../grader-gate/require-gate.js';
 import type { Alarm } from '../guard/alarm.js';
@@ -245,7 +247,7 @@ export class Run implements AsyncDisposable {
         trackers.map(async (tracker) => [tracker.name, { ...tracker.place, ...(await tracker.finish(end)) }] as const),
       );
       for (const [name, { lost, problem }] of reports) {
-        if (lost > 0) this.#warn(`${name}: ${lost} steps were not sent (${problem ?? 'no reason given'})`);
+        if (lost > 0) this.#warn(`${name}: ${counted(lost, 'step')} not sent (${problem ?? 'no reason given'})`);
         else if (problem !== undefined) this.#warn(`${name}: ${problem}`);
       }
       const { usage, ...rest } = used ?? {};

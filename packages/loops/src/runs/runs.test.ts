@@ -202,7 +202,7 @@ it('a tracker that fails stops nothing, and what it lost is said', async () => {
   expect(trackers).toEqual({
     flaky: { reference: 'abc', link: 'http://127.0.0.1/abc', sent: 2, lost: 1, problem: 'gone' },
   });
-  expect(run.warnings).toEqual(['flaky: 1 steps were not sent (gone)']);
+  expect(run.warnings).toEqual(['flaky: 1 step not sent (gone)']);
   expect((await readRun(folder)).steps).toHaveLength(3);
 });
 
@@ -219,8 +219,8 @@ it('of an error of somebody else’s tracker only the class is told: its message
   await run.finish();
   expect(warnings).toEqual([
     'never: could not be started (TypeError); the run goes on without it',
-    'late: 1 steps were not sent (TypeError)',
-    'never: 1 steps were not sent (TypeError)',
+    'late: 1 step not sent (TypeError)',
+    'never: 1 step not sent (TypeError)',
   ]);
   expect(await readFile(join(folder, 'run.json'), 'utf8')).not.toContain('SECRET');
 });

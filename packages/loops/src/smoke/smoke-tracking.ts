@@ -1,5 +1,7 @@
 /** The part `tracking`: what the steps came to is written to a run folder, and read back whole. */
+
 import type { Tokenizer } from '@loopwright/text';
+import { counted } from '../counted.js';
 import type { Problem } from '../environments/environment.js';
 import { openRun } from '../runs/open-run.js';
 import { readRun, readSamples } from '../runs/read-run.js';
@@ -43,5 +45,5 @@ export async function smokeTracking<P extends Problem>({
   const given = steps.flatMap(({ groups }) => groups.flatMap(({ rollouts }) => rollouts)).length;
   if (read !== given) throw new SmokeFailure(`${read} of ${given} samples could be read back`, plain);
   if (run.warnings.length > 0) throw new SmokeFailure(run.warnings.join('; '), plain);
-  return `${kept} steps and ${read} samples written to a run folder and read back`;
+  return `${counted(kept, 'step')} and ${counted(read, 'sample')} written to a run folder and read back`;
 }

@@ -1,5 +1,7 @@
 /** How far a loop has come: where it goes on, when it saves, and what an abort leaves behind. The one place for all loops. */
+
 import { complaint } from '@loopwright/protocol';
+import { counted } from '../counted.js';
 import type { JsonValue } from '../data/row.js';
 import type { Checkpoints, LoopPosition } from './checkpoints.js';
 import { wholeNumber } from './options.js';
@@ -94,7 +96,7 @@ export class Progress<S extends object> {
 
 /** @param more what to raise */
 export function nothingLeft(step: number, more: string): string {
-  return `nothing left to train: the run has its ${step} steps; raise ${more} to go on`;
+  return `nothing left to train: the run has its ${counted(step, 'step')}; raise ${more} to go on`;
 }
 
 /** The error of a loop that is to go on where another stood, or where nothing of its own is said. */

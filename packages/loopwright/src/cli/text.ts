@@ -38,8 +38,3 @@ export function countText(count: number): string {
   if (count >= 1e6) return `${(count / 1e6).toFixed(1)} M`;
   return count >= 1e3 ? `${(count / 1e3).toFixed(0)} k` : String(count);
 }
-
-/** `1 problem`, `2 problems`. */
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
-}

@@ -1,4 +1,5 @@
 /** Answers as a whole: cut off, not to be read. */
+import { counted } from '../../counted.js';
 import { alarmRule } from '../rule.js';
 
 const minSamples = {
@@ -22,7 +23,7 @@ export const allTruncated = alarmRule({
     const isLearnable = rewards_PG.some((row) => row.some((reward) => reward !== row[0]));
     return {
       level: isLearnable ? 'note' : 'warn',
-      seen: `all ${samples.length} answers were cut off, the longest after ${longest} tokens${isLearnable ? '; their rewards differ all the same' : ''}`,
+      seen: `all ${samples.length} answers were cut off, the longest after ${counted(longest, 'token')}${isLearnable ? '; their rewards differ all the same' : ''}`,
     };
   },
 });

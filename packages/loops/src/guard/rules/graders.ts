@@ -63,7 +63,7 @@ export const graderConstant = alarmRule({
       return undefined;
     const times = inARow(past, ({ isDead, metrics }) => isDead === true && metrics['reward/mean'] === value);
     const level = times >= limits.window && !isSolved(now, past) ? 'warn' : 'note';
-    return { level, seen: `all ${rewards.length} rewards are ${value}, in ${times} steps in a row` };
+    return { level, seen: `all ${rewards.length} rewards are ${value}${inARowText(times)}` };
   },
 });
 
@@ -80,6 +80,10 @@ export const deadBatch = alarmRule({
     if (judged.length < limits.minGroups || judged.some((row) => row.some((each) => each !== row[0]))) return undefined;
     const times = inARow(past, ({ isDead }) => isDead === true);
     const level = times >= limits.window && !isSolved(now, past) ? 'warn' : 'note';
-    return { level, seen: `all ${judged.length} groups have equal rewards, in ${times} steps in a row` };
+    return { level, seen: `all ${judged.length} groups have equal rewards${inARowText(times)}` };
   },
 });
+
+function inARowText(times: number): string {
+  return times === 1 ? '' : `, in ${times} steps in a row`;
+}

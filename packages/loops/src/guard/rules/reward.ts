@@ -1,4 +1,5 @@
 /** Rewards over steps: what rises too fast, for the wrong reason, or against the held-out problems. */
+import { counted } from '../../counted.js';
 import { mean, populationStd } from '../../statistics/advantages.js';
 import type { Metrics } from '../../training/grpo-metrics.js';
 import { lengthRewardOf } from '../history.js';
@@ -35,7 +36,7 @@ export const rewardJump = alarmRule({
     if (!(range > 0 && value - highest > least)) return undefined;
     return {
       level: 'warn',
-      seen: `the mean reward is ${value.toPrecision(3)}, in the ${earlier.length} steps before it was ${highest.toPrecision(3)} at most`,
+      seen: `the mean reward is ${value.toPrecision(3)}, in the ${counted(earlier.length, 'step')} before it was ${highest.toPrecision(3)} at most`,
     };
   },
 });

@@ -144,7 +144,7 @@ describe('a run on an MLflow server', () => {
     const { status, trackers } = await run.finish();
     expect(status).toBe('done');
     expect(trackers).toEqual({ mlflow: { sent: 0, lost: 1, problem: `${uri}: not reached` } });
-    expect(warnings.at(-1)).toBe(`mlflow: 1 steps were not sent (${uri}: not reached)`);
+    expect(warnings.at(-1)).toBe(`mlflow: 1 step not sent (${uri}: not reached)`);
     expect((await readRun(folder)).steps).toHaveLength(1);
   });
 

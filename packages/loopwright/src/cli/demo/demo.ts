@@ -5,6 +5,7 @@ import {
   type ArithmeticProblem,
   accuracyText,
   arithmetic,
+  counted,
   type Evaluation,
   escapeText,
   evaluate,
@@ -120,7 +121,7 @@ async function learn({
   const { groupsPerStep, samplesPerGroup, maxTokens, learningRate, klEverySteps } = demoSettings;
   console.line();
   console.line(
-    `${steps} ${steps === 1 ? 'step' : 'steps'} of ${groupsPerStep} problems × ${samplesPerGroup} answers; reward 1 for the right number, 0 for anything else.`,
+    `${counted(steps, 'step')} of ${groupsPerStep} problems × ${samplesPerGroup} answers; reward 1 for the right number, 0 for anything else.`,
   );
   using view = createTerminalView({ stream: console.stdout, title: 'GRPO' });
   const { metrics } = await runGrpo({

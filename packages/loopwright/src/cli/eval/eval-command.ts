@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import {
   compareModels,
   comparePairs,
+  counted,
   escapeText,
   type PairedComparison,
   type Problem,
@@ -20,7 +21,6 @@ import { exitCodes } from '../exit-codes.js';
 import type { ServerAddress } from '../sessions.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
-import { counted } from '../text.js';
 import { type EvalResults, evalMetrics } from './eval-metrics.js';
 import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
 import { type EvaluatedModel, startModel, versionModel } from './models.js';

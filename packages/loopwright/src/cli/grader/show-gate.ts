@@ -1,9 +1,9 @@
 /** The result of a grader's test, for people. */
-import { escapeText, type GateOutcome, type GateResult } from '@loopwright/loops';
+import { counted, escapeText, type GateOutcome, type GateResult } from '@loopwright/loops';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Console } from '../console.js';
 import { showFindings } from '../findings-text.js';
-import { counted, formatTable } from '../text.js';
+import { formatTable } from '../text.js';
 
 /** Cases that are printed of a list, and characters of each. */
 const [shownCases, shownCharacters] = [12, 160];

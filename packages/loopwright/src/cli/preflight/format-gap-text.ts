@@ -1,5 +1,6 @@
 /** What the form of answers is worth, for people: what measuring it takes, and what it came to. */
 import {
+  counted,
   type FormatGapForecast,
   type FormComparison,
   type MeasuredFormatGap,
@@ -7,7 +8,7 @@ import {
   worthOfForm,
 } from '@loopwright/loops';
 import { durationText } from '../runs/text.js';
-import { counted, countText, percentText } from '../text.js';
+import { countText, percentText } from '../text.js';
 import { rangeText } from './range-text.js';
 
 /** In one sentence, before it is done. */

@@ -1,6 +1,6 @@
 /** `loopwright preflight`: whether a task is ready to be trained on, shown. */
 import { dirname, join, relative, resolve } from 'node:path';
-import { defaultTaskModel, preflight, resolveSettings } from '@loopwright/loops';
+import { counted, defaultTaskModel, preflight, resolveSettings } from '@loopwright/loops';
 import { graderVersion, openPreflightFiles, readPrices } from '@loopwright/loops/node';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
@@ -9,7 +9,6 @@ import { exitCodes } from '../exit-codes.js';
 import { hanging } from '../hanging.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
-import { counted } from '../text.js';
 import { formatForecastText } from './format-gap-text.js';
 import { predictedModel, pricesOf } from './predict.js';
 import { showPreflight } from './preflight-text.js';

@@ -1,4 +1,5 @@
 /** `loopwright registry approve`, `reject`, `describe`, `tag`, `metrics`, `keep` and `delete`: what is said of a version, and its end. */
+import { counted } from '@loopwright/loops';
 import type { VersionChange } from '@loopwright/protocol';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
@@ -53,7 +54,7 @@ export function tagCommand(
   requireSomething([...tags, ...remove], { field: 'tags', expected: 'one tag or more, such as team=math' });
   const set = tags.map((tag) => pairAt(tag, 'tags'));
   const said = { tags: Object.fromEntries([...remove.map((key) => [key, null]), ...set]) };
-  return change(version, { said, text: counted(set.length, remove.length, 'tag') }, address, context);
+  return change(version, { said, text: changeText(set.length, remove.length, 'tag') }, address, context);
 }
 
 export function metricsCommand(
@@ -77,7 +78,7 @@ export function metricsCommand(
     return [name, { value, note }] as const;
   });
   const said = { metrics: Object.fromEntries([...remove.map((name) => [name, null] as const), ...set]) };
-  return change(version, { said, text: counted(set.length, remove.length, 'metric') }, address, context);
+  return change(version, { said, text: changeText(set.length, remove.length, 'metric') }, address, context);
 }
 
 export function keepCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
@@ -111,8 +112,9 @@ function requireSomething(
     throw complaint({ field, expected, got: 'none', remedy: 'give some, or take some away by --remove' });
 }
 
-function counted(set: number, removed: number, what: string): string {
-  const words = (count: number) => `${count} ${what}${count === 1 ? '' : 's'}`;
-  if (removed === 0) return `has ${words(set)} more, or anew`;
-  return set === 0 ? `has ${words(removed)} less` : `has ${words(set)} more, or anew, and ${words(removed)} less`;
+function changeText(set: number, removed: number, what: string): string {
+  if (removed === 0) return `has ${counted(set, what)} more, or anew`;
+  return set === 0
+    ? `has ${counted(removed, what)} less`
+    : `has ${counted(set, what)} more, or anew, and ${counted(removed, what)} less`;
 }

@@ -1,5 +1,7 @@
 /** `loopwright diff`: where two recorded sessions part, and how. */
+
 import { resolve } from 'node:path';
+import { counted } from '@loopwright/loops';
 import type { RunComparison } from '@loopwright/server';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -41,7 +43,7 @@ function describe({ sessions, plan, creation, first, weights, compared, same }: 
     lines.push('The sessions were created with different settings:');
     lines.push(...creation.map((field) => `  ${fieldText(field, sides)}`));
   }
-  if (same) lines.push(`The same, bit for bit: ${compared} operation${compared === 1 ? '' : 's'}.`);
+  if (same) lines.push(`The same, bit for bit: ${counted(compared, 'operation')}.`);
   if (first === undefined) return lines;
   lines.push(
     `The first operation that differs is ${first.place} (${first.type}), after ${compared} that are the same:`,

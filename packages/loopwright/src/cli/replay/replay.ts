@@ -1,6 +1,8 @@
 /** `loopwright replay`: runs recorded sessions again, from an empty engine, and says where a bit differs. */
+
 import { join, resolve } from 'node:path';
 import type { Device } from '@loopwright/engine';
+import { counted } from '@loopwright/loops';
 import type { ReplayEvent, ReplayReport } from '@loopwright/server';
 import { loadServer } from '../../embedded.js';
 import { HubCache } from '../../hub/hub-cache.js';
@@ -67,7 +69,7 @@ function tell(event: ReplayEvent, { console, progress }: Teller): void {
       const { plan, planChanges } = event;
       console.event({ ...event });
       console.line(
-        `${console.paint.bold(event.session)}: ${event.baseModel}, ${plan.threads} thread${plan.threads === 1 ? '' : 's'}, ${plan.runtimeVersion}`,
+        `${console.paint.bold(event.session)}: ${event.baseModel}, ${counted(plan.threads, 'thread')}, ${plan.runtimeVersion}`,
       );
       if (planChanges.length === 0) return;
       const changes = planChanges.map((change) => fieldText(change, sides)).join('; ');
@@ -124,8 +126,4 @@ function summary(report: ReplayReport): string[] {
 function largest(report: ReplayReport): (readonly [string, string])[] {
   const sizes = Object.entries(report.largest).sort(([, a], [, b]) => b - a);
   return sizes.slice(0, fieldsShown).map(([field, size]) => [field, `by ${sizeText(size)} at most`] as const);
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

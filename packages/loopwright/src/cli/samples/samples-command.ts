@@ -1,9 +1,9 @@
 /** `loopwright samples`: what a model wrote in a run, at its start, in its middle and at its end; and a sign-off by who looked at it. */
+import { counted } from '@loopwright/loops';
 import { addSignOff, type RunSample, readRun, readSignOffs, type SignOff } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { folderText } from '../runs/text.js';
-import { counted } from '../text.js';
 import { comparedSamples, markedSamples } from './compared-samples.js';
 import { showCompared, showMarked, showTokens } from './samples-text.js';
 import { signOffText } from './sign-off-text.js';

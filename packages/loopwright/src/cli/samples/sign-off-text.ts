@@ -1,7 +1,7 @@
 /** A sign-off in words. */
-import { escapeText } from '@loopwright/loops';
+import { counted, escapeText } from '@loopwright/loops';
 import type { SignOff } from '@loopwright/loops/node';
-import { counted, timeText } from '../text.js';
+import { timeText } from '../text.js';
 
 /** `Ada, 2026-03-01 14:05, who saw 60 answers to 20 problems at steps 0, 15, 30: “fine”`. */
 export function signOffText({ name, at, note, seen }: SignOff): string {

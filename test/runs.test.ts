@@ -1,6 +1,6 @@
 /** Run folders from outside: what a program kept is listed, shown, compared, repeated and reported by the command. */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
@@ -67,6 +67,10 @@ test('two runs of a program are listed, shown and compared', async () => {
       ],
     },
   ]);
+  expect(compared.stderr).toBe('');
+  await appendFile(join(folder.path, 'runs/toy/metrics.jsonl'), '{"step":4,');
+  const damaged = await loopwright('runs', 'show', 'runs/toy');
+  expect(damaged.stderr).toBe('runs/toy/metrics.jsonl: 1 line can’t be read and left out, the first is line 4\n');
   const missing = await loopwright('runs', 'show', 'runs/none');
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('a run folder, with run.json in it')]);
 });

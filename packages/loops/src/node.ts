@@ -22,6 +22,8 @@ export { readCheckpoints } from './runs/checkpoint-file.js';
 export type { ConfigChange } from './runs/compare-configs.js';
 export type { MetricDifference, RunComparison } from './runs/compare-runs.js';
 export { compareRuns, seriesOf } from './runs/compare-runs.js';
+export type { DamagedFile } from './runs/damage.js';
+export { findDamage } from './runs/damage.js';
 export type { GraderVersion } from './runs/grader-version.js';
 export { graderVersion } from './runs/grader-version.js';
 export type { MetProblem } from './runs/met-problems.js';

@@ -75,29 +75,38 @@ async function wholeSize(file: FileHandle): Promise<number> {
   return 0;
 }
 
-/** A line, or that one could not be read. */
-export type ReadLine = { readonly value: unknown } | { readonly damaged: number };
+/** A line with its number, from 1, or that one could not be read. */
+export type ReadLine = { readonly line: number } & ({ readonly value: unknown } | { readonly isDamaged: true });
 
 /** A longer line is no record of ours: it would fill the memory. */
 const maxLineBytes = 64 * 1024 * 1024;
 
+export interface ReadJsonlOptions {
+  /** Nobody writes it any more: a last line without its end is told as damaged. Default false. */
+  readonly isEnded?: boolean;
+}
+
 /**
- * Reads the lines of a file, which may be being written: a last line without its end is left out. Lines that are no JSON, or longer than 64 MiB, are told by
- * their number, from 1. Without a file there are no lines.
+ * Reads the lines of a file, which may be being written: a last line without its end is left out. Lines that are no JSON, or longer than 64 MiB, are told as
+ * damaged. Without a file there are no lines.
  */
-export async function* readJsonl(path: string): AsyncGenerator<ReadLine> {
+export async function* readJsonl(path: string, { isEnded = false }: ReadJsonlOptions = {}): AsyncGenerator<ReadLine> {
   let line = 0;
-  for await (const { bytes } of wholeLines(path)) {
+  for await (const { bytes, isCutOff } of linesOf(path)) {
     line += 1;
+    if (isCutOff) {
+      if (isEnded) yield { line, isDamaged: true };
+      return;
+    }
     const text = bytes?.toString('utf8').trim();
-    if (text !== '') yield (text === undefined ? undefined : parsed(text)) ?? { damaged: line };
+    if (text !== '') yield { line, ...((text === undefined ? undefined : parsed(text)) ?? { isDamaged: true }) };
   }
 }
 
 /** Cuts a file off before the first line that `isLater` says is later; damaged lines are not. Without a file nothing happens. @throws write errors */
 export async function cutJsonl(path: string, isLater: (value: unknown) => boolean): Promise<void> {
-  for await (const { bytes, start } of wholeLines(path)) {
-    const line = bytes === undefined ? undefined : parsed(bytes.toString('utf8'));
+  for await (const { bytes, start, isCutOff } of linesOf(path)) {
+    const line = bytes === undefined || isCutOff ? undefined : parsed(bytes.toString('utf8'));
     if (line === undefined || !isLater(line.value)) continue;
     try {
       await truncate(path, start);
@@ -108,14 +117,16 @@ export async function cutJsonl(path: string, isLater: (value: unknown) => boolea
   }
 }
 
-interface WholeLine {
+interface Line {
   /** Offset of its first byte. */
   readonly start: number;
   /** Without the line end; undefined of a line that is too long. */
   readonly bytes: Buffer | undefined;
+  /** The last one, without its line end. */
+  readonly isCutOff: boolean;
 }
 
-async function* wholeLines(path: string): AsyncGenerator<WholeLine> {
+async function* linesOf(path: string): AsyncGenerator<Line> {
   const stream = createReadStream(path, { highWaterMark: 256 * 1024 });
   let parts: Buffer[] = [];
   let held = 0;
@@ -125,7 +136,11 @@ async function* wholeLines(path: string): AsyncGenerator<WholeLine> {
       let rest = chunk as Buffer; // true: no encoding is set
       for (let end = rest.indexOf(lineEnd); end >= 0; end = rest.indexOf(lineEnd)) {
         const isTooLong = held + end > maxLineBytes;
-        yield { start, bytes: isTooLong ? undefined : Buffer.concat([...parts, rest.subarray(0, end)]) };
+        yield {
+          start,
+          bytes: isTooLong ? undefined : Buffer.concat([...parts, rest.subarray(0, end)]),
+          isCutOff: false,
+        };
         start += held + end + 1;
         rest = rest.subarray(end + 1);
         parts = [];
@@ -135,6 +150,7 @@ async function* wholeLines(path: string): AsyncGenerator<WholeLine> {
       if (held <= maxLineBytes) parts.push(rest);
       else parts = [];
     }
+    if (held > 0) yield { start, bytes: undefined, isCutOff: true };
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error;
   } finally {

@@ -20,22 +20,18 @@ export interface StoredRun {
   readonly state: RunStatus | 'killed';
   /** In the order of steps; of lines of the same step and type, the last. */
   readonly steps: readonly TrackedStep[];
-  /** Lines of `metrics.jsonl` that could not be read. */
-  readonly damagedLines: number;
   /** What the guard raised, in that order. */
   readonly alarms: readonly Alarm[];
 }
 
-/** @throws `not_found`, `data_invalid` */
+/** Lines that can't be read are left out: {@link findDamage} tells them. @throws `not_found`, `data_invalid` */
 export async function readRun(folder: string): Promise<StoredRun> {
   const path = resolve(folder);
   const record = await readRecord(path);
   const byStep = new Map<string, TrackedStep>();
-  let damagedLines = 0;
   for await (const line of readJsonl(join(path, metricsName))) {
     const step = 'value' in line ? readMetricsLine(line.value) : undefined;
-    if (step === undefined) damagedLines += 1;
-    else byStep.set(`${familyOf(step)} ${step.step}`, step);
+    if (step !== undefined) byStep.set(`${familyOf(step)} ${step.step}`, step);
   }
   const steps = [...byStep.values()].sort((a, b) => a.step - b.step);
   const state = record.status === 'running' && !(await isLocked(path)) ? 'killed' : record.status;
@@ -44,7 +40,7 @@ export async function readRun(folder: string): Promise<StoredRun> {
     const alarm = 'value' in line ? checkAlarm(line.value) : undefined;
     if (alarm !== undefined) alarms.push(alarm);
   }
-  return { folder: path, record, state, steps, damagedLines, alarms };
+  return { folder: path, record, state, steps, alarms };
 }
 
 /** A step that was skipped and one that was not are the same step. */

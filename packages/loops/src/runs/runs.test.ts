@@ -10,6 +10,7 @@ import { rejection } from '../testing/rejection.js';
 import type { TrackedStep, Tracker } from '../tracking/tracker.js';
 import { runGrpo } from '../training/grpo.js';
 import { compareRuns } from './compare-runs.js';
+import { findDamage } from './damage.js';
 import { openRun, withRun } from './open-run.js';
 import { plainConfig, withoutSecrets } from './plain-config.js';
 import { findRuns, readRun, readSamples } from './read-run.js';
@@ -74,7 +75,7 @@ describe('a run folder', () => {
           onStep: run.onStep,
         }),
     );
-    const { record, state, steps, damagedLines, alarms } = await readRun(folder);
+    const { record, state, steps, alarms } = await readRun(folder);
     expect(alarms).toMatchObject([{ name: 'guard/all-truncated', level: 'note', step: 1, times: 1 }]);
     expect(record).toMatchObject({
       name: 'copy',
@@ -84,7 +85,8 @@ describe('a run folder', () => {
       versions: { node: process.version, packages: { '@loopwright/loops': expect.any(String) } },
       command: { cwd: process.cwd() },
     });
-    expect([state, damagedLines, steps.map(({ step }) => step)]).toEqual(['done', 0, [1, 2, 3]]);
+    expect([state, steps.map(({ step }) => step)]).toEqual(['done', [1, 2, 3]]);
+    expect(await findDamage({ folder, state })).toEqual([]);
     expect(steps[0]!.metrics).toHaveProperty('reward/mean');
     const samples: RunSample[] = [];
     for await (const sample of readSamples(folder)) samples.push(sample);
@@ -136,7 +138,9 @@ describe('a run folder', () => {
     for (let step = 1; step <= 3; step++) await first.step(step, { 'loss/mean': step });
     await first.finish('interrupted');
     await appendFile(join(folder, 'metrics.jsonl'), '{"step":4,"type":"step-e');
-    expect(await readRun(folder)).toMatchObject({ damagedLines: 0, steps: [{ step: 1 }, { step: 2 }, { step: 3 }] });
+    expect(await findDamage({ folder, state: 'killed' })).toEqual([]);
+    expect(await findDamage({ folder, state: 'done' })).toEqual([{ file: 'metrics.jsonl', lines: 1, first: 4 }]);
+    expect(await readRun(folder)).toMatchObject({ steps: [{ step: 1 }, { step: 2 }, { step: 3 }] });
     const second = await openRun({ folder, config: { ...config, steps: 9 }, resumeAfter: 2 });
     expect(second.id).toBe(first.id);
     await second.step(3, { 'loss/mean': 30 });

@@ -90,8 +90,13 @@ export async function addSignOff(
 export async function readSignOffs(folder: string): Promise<SignOff[]> {
   const found: SignOff[] = [];
   for await (const line of readJsonl(join(folder, signOffsName))) {
-    const said = 'value' in line ? signOff.safeParse(line.value).data : undefined;
+    const said = 'value' in line ? checkSignOff(line.value) : undefined;
     if (said !== undefined) found.push(said);
   }
   return found;
+}
+
+/** @returns undefined for a line that can't be read */
+export function checkSignOff(value: unknown): SignOff | undefined {
+  return signOff.safeParse(value).data;
 }

@@ -3,6 +3,7 @@
 import type { Tokenizer } from '@loopwright/text';
 import { counted } from '../counted.js';
 import type { Problem } from '../environments/environment.js';
+import { findDamage } from '../runs/damage.js';
 import { openRun } from '../runs/open-run.js';
 import { readRun, readSamples } from '../runs/read-run.js';
 import type { SampledRollouts } from '../runs/run-samples.js';
@@ -38,7 +39,7 @@ export async function smokeTracking<P extends Problem>({
   await run.finish();
   const stored = await readRun(run.folder);
   const kept = stored.steps.filter(({ type }) => type.startsWith('step-')).length;
-  if (stored.state !== 'done' || kept !== steps.length || stored.damagedLines > 0)
+  if (stored.state !== 'done' || kept !== steps.length || (await findDamage(stored)).length > 0)
     throw new SmokeFailure(`${kept} of ${steps.length} steps could be read back`, plain);
   let read = 0;
   for await (const _sample of readSamples(run.folder)) read += 1;

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { readRun, readSignOffs } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
+import { tellDamage } from '../runs/damage.js';
 import { comparedSamples, markedSamples } from '../samples/compared-samples.js';
 import { page } from './page.js';
 
@@ -32,6 +33,7 @@ export async function reportCommand(
       cause,
     });
   }
+  await tellDamage(run, console);
   console.event({ type: 'report', path });
   console.line(`Wrote ${path}; open it in a browser. It holds samples.`);
 }

@@ -3,6 +3,7 @@ import { escapeText } from '@loopwright/loops';
 import { type ConfigChange, compareRuns, readRun, type StoredRun } from '@loopwright/loops/node';
 import type { CommandContext } from '../context.js';
 import { formatTable } from '../text.js';
+import { tellDamage } from './damage.js';
 import { folderText, lastStep, numberText } from './text.js';
 
 export async function compareCommand(
@@ -45,6 +46,7 @@ export async function compareCommand(
   ] as const) {
     if (only.length > 0) console.line(`Only in ${name}: ${only.map(escapeText).join(', ')}`);
   }
+  for (const run of [left, right]) await tellDamage(run, console);
 }
 
 function describe(run: StoredRun): string {

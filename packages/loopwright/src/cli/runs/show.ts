@@ -15,13 +15,14 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { signOffText } from '../samples/sign-off-text.js';
 import { formatTable, timeText } from '../text.js';
+import { tellDamage } from './damage.js';
 import { durationOf, durationText, folderText, gateText, lastStep, numberText } from './text.js';
 
 export async function showCommand(folder: string, { console }: CommandContext): Promise<void> {
   const run = await readRun(folder);
   const signOffs = await readSignOffs(run.folder);
-  const { record, state, steps, damagedLines } = run;
-  console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), damagedLines, ...record, signOffs });
+  const { record, state, steps } = run;
+  console.event({ type: 'run', folder: run.folder, state, step: lastStep(run), ...record, signOffs });
   for (const step of steps) console.event({ ...step, type: 'metrics', of: step.type });
   for (const alarm of run.alarms) console.event({ ...alarm, type: 'alarm' });
   console.line(`${console.paint.bold(escapeText(record.name))}  ${state}${reasonText(record)}`);
@@ -35,7 +36,7 @@ export async function showCommand(folder: string, { console }: CommandContext): 
   console.line('Settings:');
   for (const line of settingsLines(record.config)) console.line(`  ${line}`);
   showMetrics(run, console);
-  if (damagedLines > 0) console.note(`${damagedLines} lines of the metrics could not be read.`);
+  await tellDamage(run, console);
 }
 
 /** Where it can be gone on with, and how. */

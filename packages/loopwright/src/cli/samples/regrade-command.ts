@@ -12,6 +12,7 @@ import { complaint } from '@loopwright/protocol';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
+import { tellDamage } from '../runs/damage.js';
 import { folderText, numberText } from '../runs/text.js';
 import { StatusLine } from '../status-line.js';
 import { StuckWatch } from '../stuck-watch.js';
@@ -55,6 +56,7 @@ export async function regradeCommand(
   );
   const changed: RegradedSample[] = [];
   let left = 0;
+  await tellDamage(run, console);
   const regrading = await regradeSamples(run.folder, {
     ...{ environment, problems: listed.flat(), concurrency, timeoutMs, signal: interrupt.signal },
     onAnswer: ({ step, problem, member }) => watch.at(`answer ${member} to ${problem} of step ${step}`),

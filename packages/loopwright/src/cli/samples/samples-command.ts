@@ -3,6 +3,7 @@ import { counted } from '@loopwright/loops';
 import { addSignOff, type RunSample, readRun, readSignOffs, type SignOff } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
+import { tellDamage } from '../runs/damage.js';
 import { folderText } from '../runs/text.js';
 import { comparedSamples, markedSamples } from './compared-samples.js';
 import { showCompared, showMarked, showTokens } from './samples-text.js';
@@ -58,6 +59,7 @@ export async function samplesCommand(
   }
   if (tokens) showTokens(seen, console, size);
   await showSignOffs(run.folder, { signOff, note, seen }, console);
+  await tellDamage(run, console);
 }
 
 async function showSignOffs(

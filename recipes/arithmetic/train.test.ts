@@ -31,3 +31,12 @@ test('an option that it does not have is refused at once', async () => {
     stderr: expect.stringContaining('--steps'),
   });
 });
+
+test('what ends it is told with its remedy, without a stack', async () => {
+  await expect(recipe.train(['--model', 'none-such'])).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^error unknown_model: baseModel\n {2}expected .*\n {2}got {7}none-such\n {2}remedy .*\nLOOPWRIGHT_DEBUG=1 shows where it was raised\.\n$/,
+    ),
+  });
+});

@@ -8,6 +8,7 @@ import { exitCodes } from '../cli/exit-codes.js';
 import { resumeOptions } from '../cli/shared-options.js';
 import type { RemoteOptions } from '../connect.js';
 import type { TrainingRunOptions } from '../training/training-run.js';
+import { showErrors } from './show-errors.js';
 
 /** What a recipe is by default. */
 export interface RecipeDefaults<Own extends string = never> {
@@ -43,7 +44,8 @@ export interface RecipeOptions<Own extends string = never> {
 
 /**
  * Reads the command line of a recipe: `--model`, `--url`, `--max-steps`, `--seed`, `--run`, `--checkpoint-every`, `--resume`, `--allow-changes` and the recipe's own options. Ends the process with code 0
- * after `--help`, and with 2 where an option is unknown or wrong.
+ * after `--help`, and with 2 where an option is unknown or wrong. A `LoopwrightError` that nobody catches is shown from then on as the command line shows it, and
+ * ends the process with 1; LOOPWRIGHT_DEBUG=1 adds its stack.
  *
  * @param args default: those of the process
  * @example
@@ -54,6 +56,7 @@ export function recipeOptions<Own extends string = never>(
   defaults: RecipeDefaults<Own>,
   args: readonly string[] = process.argv.slice(2),
 ): RecipeOptions<Own> {
+  showErrors();
   try {
     return readRecipeOptions(defaults, args);
   } catch (error) {

@@ -1,9 +1,10 @@
 /** grader-gate.json: the result beside the task, so that a run can ask for it. For Node. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { complaint } from '@loopwright/protocol';
 import type { JsonValue } from '../data/row.js';
 import { contentId } from '../data/row-hash.js';
 import type { Problem } from '../environments/environment.js';
+import { writeTextAtomically } from '../runs/atomic-file.js';
 import type { Task } from '../tasks/task.js';
 import { checkReason, type GateDecision, requireGate } from './require-gate.js';
 import { testGrader } from './test-grader.js';
@@ -31,7 +32,7 @@ export async function writeGate(file: string, result: GateResult): Promise<void>
 
 async function write(file: string, { result, overrides }: GateFile): Promise<void> {
   const text = JSON.stringify({ ...result, hash: hashOf(result), overrides }, undefined, 2);
-  await writeFile(file, `${text}\n`);
+  await writeTextAtomically(file, `${text}\n`);
 }
 
 /**

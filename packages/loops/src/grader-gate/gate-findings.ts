@@ -1,5 +1,7 @@
 /** What is wrong with a grader, by its outcomes. */
+
 import { isFailure } from '../environments/environment.js';
+import { escapeText } from '../escape-text.js';
 import { byLevel, type Finding } from '../findings.js';
 import { mean } from '../statistics/advantages.js';
 import { isRightForm } from './component-worth.js';
@@ -185,7 +187,7 @@ export function kindsOf(outcomes: readonly GateOutcome[]): string {
     const kind = kindOf(each);
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
   }
-  return [...counts].map(([kind, count]) => `${kind} ${count}`).join(', ');
+  return [...counts].map(([kind, count]) => `${escapeText(kind)} ${count}`).join(', ');
 }
 
 /** What a case is counted under. */

@@ -187,9 +187,11 @@ async function heldOutOf(
         .join(', ')}`,
       remedy: 'take them out of one of the two, or leave them out here with --leave-out',
     });
-  const said = heldOutNotes(check, runs);
+  const problems = check.fresh.slice(0, most);
+  const validated = problems.filter((problem) => check.validated.includes(problem));
+  const said = heldOutNotes({ ...check, validated }, runs);
   for (const line of said) console.note(`note: ${line}`);
-  return { problems: check.fresh.slice(0, most), note: said.join('; ') || 'held-out rows compared with the run’s' };
+  return { problems, note: said.join('; ') || 'held-out rows compared with the run’s' };
 }
 
 function heldOutNotes(check: HeldOutCheck<Problem>, runs: readonly string[]): string[] {

@@ -1,5 +1,4 @@
 /** What became of every line of a reading: rows, errors, blank lines, rows of another split. The counts add up. */
-
 import { complaint } from '@loopwright/protocol';
 import { counted } from '../counted.js';
 import { type RowError, rowErrorText, rowsInvalid } from './row.js';

@@ -1,5 +1,4 @@
 /** What is wrong with a grader, by its outcomes. */
-
 import { isFailure } from '../environments/environment.js';
 import { escapeText } from '../escape-text.js';
 import { byLevel, type Finding } from '../findings.js';

@@ -1,5 +1,4 @@
 /** Opens a run folder: a new one, or one that goes on. */
-
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';

@@ -1,5 +1,4 @@
 /** A run that is being written. */
-
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { complaint, LoopwrightError } from '@loopwright/protocol';

@@ -1,5 +1,4 @@
 /** The part `tracking`: what the steps came to is written to a run folder, and read back whole. */
-
 import type { Tokenizer } from '@loopwright/text';
 import { counted } from '../counted.js';
 import type { Problem } from '../environments/environment.js';

@@ -1,5 +1,4 @@
 /** How far a loop has come: where it goes on, when it saves, and what an abort leaves behind. The one place for all loops. */
-
 import { complaint } from '@loopwright/protocol';
 import { counted } from '../counted.js';
 import type { JsonValue } from '../data/row.js';

@@ -130,7 +130,7 @@ function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefine
 }
 
 /** What throws, and rewards that are no number, become a `grader_error`. */
-export async function gradeSafely<P extends Problem>(
+async function gradeSafely<P extends Problem>(
   environment: Environment<P>,
   answer: Parameters<Environment<P>['grade']>[0],
   signal: AbortSignal,

@@ -1,5 +1,4 @@
 /** `loopwright diff`: where two recorded sessions part, and how. */
-
 import { resolve } from 'node:path';
 import { counted } from '@loopwright/loops';
 import type { RunComparison } from '@loopwright/server';

@@ -1,5 +1,4 @@
 /** `loopwright replay`: runs recorded sessions again, from an empty engine, and says where a bit differs. */
-
 import { join, resolve } from 'node:path';
 import type { Device } from '@loopwright/engine';
 import { counted } from '@loopwright/loops';

@@ -99,7 +99,7 @@ function failures(outcomes: readonly GateOutcome[]): Finding[] {
 /**
  * The rule: all that form can earn is worth less than correctness alone. By components where there are any: Σ worth of form < Σ worth of
  * correctness. And by rewards, of any grader: what wrong answers in the right form get above empty ones is less than what right
- * answers get above them (means).
+ * answers get above them (means; of the kind of wrong answers that gets most).
  */
 function form({ outcomes, components }: Judged): Finding[] {
   const worth = (role: ComponentWorth['role']): number =>
@@ -114,27 +114,44 @@ function form({ outcomes, components }: Judged): Finding[] {
       level: 'stop',
       seen,
       remedy:
-        'lower the weights of form: a model finds it first, and stays with it when it pays as well as being right',
+        'lower the weights of form: a model finds it first, and stays with it when it pays as well as being right; where such an answer is worth its reward in this task, leave its kind out (badFromGood.without of the task)',
     },
   ];
   if (components.length > 0 && hasForms && forms > 0 && forms >= correctness)
     return finding(
       `form (${names('form')}) is worth up to ${round(forms)}, correctness (${names('correctness')}) ${round(correctness)}`,
     );
-  const rewardsOf = (test: (outcome: GateOutcome) => boolean): number =>
-    mean(outcomes.filter(test).flatMap(({ grade }) => ('reward' in grade ? [grade.reward] : [])));
-  const [right, wrong, empty] = [
-    rewardsOf((each) => each.case.label === 'good'),
-    // Those that were taken for right are a finding of their own.
-    rewardsOf((each) => isRightForm(each) && each.accepted !== true),
-    rewardsOf((each) => each.case.kind === 'empty'),
+  const [right, empty] = [
+    meanReward(outcomes.filter((each) => each.case.label === 'good')),
+    meanReward(outcomes.filter((each) => each.case.kind === 'empty')),
   ];
-  const [ofForm, ofBeingRight] = [wrong - empty, right - wrong];
+  const best = bestPaidForm(outcomes);
+  if (best === undefined) return [];
+  const [ofForm, ofBeingRight] = [best.reward - empty, right - best.reward];
   if (ofForm > 0 && ofForm >= ofBeingRight)
     return finding(
-      `wrong answers in the right form get ${round(wrong)} on average (empty ones ${round(empty)}), right ones ${round(right)}`,
+      `wrong answers in the right form (${best.kind}) get ${round(best.reward)} on average (empty ones ${round(empty)}), right ones ${round(right)}`,
     );
   return [];
+}
+
+/**
+ * The kind of wrong answers in the right form that gets most: a model finds the one that pays, and a mean over all kinds would hide it
+ * behind those that pay nothing. Those that were taken for right are a finding of their own.
+ */
+function bestPaidForm(
+  outcomes: readonly GateOutcome[],
+): { readonly kind: string; readonly reward: number } | undefined {
+  const wrong = outcomes.filter((each) => isRightForm(each) && each.accepted === false);
+  return [...new Set(wrong.map((each) => kindOf(each.case)))]
+    .map((kind) => ({ kind, reward: meanReward(wrong.filter((each) => kindOf(each.case) === kind)) }))
+    .filter(({ reward }) => !Number.isNaN(reward)) // none was graded
+    .sort((a, b) => b.reward - a.reward)[0];
+}
+
+/** NaN where none was graded. */
+function meanReward(outcomes: readonly GateOutcome[]): number {
+  return mean(outcomes.flatMap(({ grade }) => ('reward' in grade ? [grade.reward] : [])));
 }
 
 function slowness({ parallelism, secondsAdded, together, callsPerStep }: GraderSpeed): Finding[] {

@@ -116,6 +116,28 @@ describe('the grader gate', () => {
     expect(await findingsOf(taskWith(grade))).toEqual(['stop grader/form-outweighs-correctness']);
   });
 
+  it('judges form by the kind of wrong answers that pays most, which others that pay nothing do not hide', async () => {
+    const paying = (kinds: RegExp): Grading => {
+      return ({ text, problem }) => {
+        const [, number = ''] = /#### (\S+)$/.exec(text) ?? [];
+        if (number === problem.answer) return { status: 'ok', reward: 1 };
+        return { status: 'ok', reward: kinds.test(number) ? 0.6 : 0 };
+      };
+    };
+    for (const [kind, form] of [
+      ['sign', /^-\d+$/],
+      ['epsilon', /^\d+\.01$/],
+    ] as const) {
+      const { result } = await testGrader(taskWith(paying(form)));
+      expect(result.findings).toMatchObject([
+        {
+          name: 'grader/form-outweighs-correctness',
+          seen: `wrong answers in the right form (${kind}) get 0.6 on average (empty ones 0), right ones 1`,
+        },
+      ]);
+    }
+  });
+
   it('finds a grader that takes the right answer anywhere among others, even as a number of its own', async () => {
     const grade: Grading = ({ text, problem }) => {
       const isThere = [...text.matchAll(/-?\d+(?:[.,]\d+)?/g)].some(([number]) => number === problem.answer);

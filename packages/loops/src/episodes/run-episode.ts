@@ -2,10 +2,12 @@
 import type { SampledTokens } from '@loopwright/client';
 import { asLoopwrightError, complaint, LoopwrightError } from '@loopwright/protocol';
 import { type ChatMessage, type Renderer, rendererFor, type Tokenizer } from '@loopwright/text';
+import { checkedGrade } from '../environments/checked-grade.js';
 import { type Grade, isFailure } from '../environments/environment.js';
 import { createRandom, mixSeed } from '../random.js';
 import type { Sampler } from '../training/clients.js';
-import type { Episode, EpisodeEnvironment, EpisodeProblem, ModelTurn, Reply, Unfinished } from './environment.js';
+import { earnedBy } from './earned-by.js';
+import type { Episode, EpisodeEnvironment, EpisodeProblem, ModelTurn, Unfinished } from './environment.js';
 import { readTurn } from './read-turn.js';
 import { type EpisodeSequence, Transcript } from './transcript.js';
 
@@ -135,9 +137,9 @@ async function play<P extends EpisodeProblem>(
     transcript.answered(sequence);
     const { turn, isRetokenized } = readTurn(sequence, { renderer, tools, thinkingOpen, index });
     turns.push({ turn, sequence, reward: 0, isRetokenized });
-    const reply = checkReply(await orAborted(signal, 'environment_error', () => episode.respond(turn)));
-    if ('grade' in reply) return { status: 'done', grade: reply.grade };
-    turns[turns.length - 1] = { turn, sequence, reward: reply.reward ?? 0, isRetokenized };
+    const reply = await orAborted(signal, 'environment_error', () => episode.respond(turn));
+    if ('grade' in reply) return { status: 'done', grade: checkedGrade(reply.grade) };
+    turns[turns.length - 1] = { turn, sequence, reward: environmentWork(() => earnedBy(reply)), isRetokenized };
     messages = [...messages, turn.message, ...reply.messages];
   }
   return unfinished(episode, 'turn_limit', signal);
@@ -146,23 +148,7 @@ async function play<P extends EpisodeProblem>(
 async function unfinished(episode: Episode, status: Unfinished, signal: AbortSignal): Promise<End> {
   if (episode.unfinished === undefined) return { status };
   const grade = await orAborted(signal, 'environment_error', () => episode.unfinished!(status));
-  return { status, grade: checkGrade(grade) };
-}
-
-function checkReply(reply: Reply): Reply {
-  if ('grade' in reply) return { grade: checkGrade(reply.grade) };
-  const { reward = 0 } = reply;
-  if (Number.isFinite(reward)) return reply;
-  throw new Failure(
-    'environment_error',
-    complaint({ field: 'reply.reward', expected: 'a finite number', got: String(reward) }),
-  );
-}
-
-function checkGrade(grade: Grade): Grade {
-  if (isFailure(grade) || Number.isFinite(grade.reward)) return grade;
-  const got = String(grade.reward);
-  return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
+  return { status, grade: checkedGrade(grade) };
 }
 
 /** What went wrong, and whose it was. */
@@ -187,7 +173,7 @@ async function ended(error: unknown, episode: Episode | undefined, signal: Abort
   }
 }
 
-/** A chat that the template refuses is the environment's doing. */
+/** A chat that the template refuses, or a reward that is no number, is the environment's doing. */
 function environmentWork<T>(work: () => T): T {
   try {
     return work();

@@ -71,7 +71,7 @@ function failures(outcomes: readonly GateOutcome[]): Finding[] {
     findings.push({
       name: 'grader/fails',
       level: 'stop',
-      seen: `${errors} of ${outcomes.length} completions could not be graded: the grader threw, or gave no number`,
+      seen: `${errors} of ${outcomes.length} completions could not be graded: the grader threw, or gave no grade`,
       remedy: 'a grader judges whatever a model writes, empty and broken answers too: return status unparsed for them',
     });
   }

@@ -1,6 +1,8 @@
 /** What a grader says of one labelled completion: of one answer, or of an episode whose answers are given. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError } from '@loopwright/protocol';
+import { checkedGrade } from '../environments/checked-grade.js';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
+import { earnedBy } from '../episodes/earned-by.js';
 import type { EpisodeEnvironment, ModelTurn } from '../episodes/environment.js';
 import { createRandom } from '../random.js';
 import { isAnswerEnvironment, type LabelledCompletion, type LabelledTurn } from '../tasks/task.js';
@@ -18,7 +20,7 @@ export interface GradeCaseOptions {
 }
 
 /**
- * Never rejects for what the grader does: what it throws is a `grader_error`, what takes too long a `timeout`.
+ * Never rejects for what the grader does: what it throws, or gives that is no grade, is a `grader_error`, what takes too long a `timeout`.
  *
  * @throws the signal's reason
  */
@@ -46,7 +48,7 @@ export async function gradeCase<P extends Problem>(
   });
   ended.catch(() => {}); // it may lose the race
   try {
-    return checked(await Promise.race([judge(environment, given, own.signal), ended]));
+    return await Promise.race([judge(environment, given, own.signal), ended]);
   } catch (error) {
     signal?.throwIfAborted();
     return error === late ? { status: 'timeout', error } : { status: 'grader_error', error };
@@ -66,7 +68,7 @@ async function judge<P extends Problem>(
     return replay(environment, { problem, turns, stopReason, signal });
   }
   const text = typeof completion === 'string' ? completion : (completion.at(-1)?.text ?? '');
-  return environment.grade({ problem, text, stopReason }, { signal });
+  return checkedGrade(await environment.grade({ problem, text, stopReason }, { signal }));
 }
 
 interface Replay<P extends Problem> {
@@ -88,16 +90,17 @@ async function replay<P extends Problem>(
       const isLast = index === turns.length - 1;
       const reply = await episode.respond(modelTurn(turn, index, isLast ? stopReason : 'stop'));
       if ('grade' in reply) return withEarned(reply.grade, earned);
-      earned += reply.reward ?? 0;
+      earned += earnedBy(reply);
     }
-    const grade = await episode.unfinished?.('turn_limit');
-    return grade === undefined ? { status: 'unfinished' } : withEarned(grade, earned);
+    if (episode.unfinished === undefined) return { status: 'unfinished' };
+    return withEarned(await episode.unfinished('turn_limit'), earned);
   } finally {
     await episode.close?.();
   }
 }
 
-function withEarned(grade: Grade, earned: number): Grade {
+function withEarned(given: Grade, earned: number): Grade {
+  const grade = checkedGrade(given);
   return isFailure(grade) ? grade : { ...grade, reward: grade.reward + earned };
 }
 
@@ -110,17 +113,4 @@ function modelTurn({ text, toolCalls = [] }: LabelledTurn, index: number, stopRe
   }));
   const message = { role: 'assistant', content: text, ...(calls.length === 0 ? {} : { tool_calls: asMessage }) };
   return { index, text, reasoning: '', toolCalls: calls, brokenCalls: [], stopReason, message };
-}
-
-function checked(grade: GateGrade): GateGrade {
-  const status: unknown = (grade as { readonly status?: unknown } | null | undefined)?.status; // graders in JavaScript give what they like
-  if (typeof status !== 'string') {
-    const expected = 'a grade, such as { status: "ok", reward: 1 }';
-    const got = grade === undefined || grade === null ? 'nothing' : `a ${typeof grade} without status`;
-    const remedy = 'return one, or make the grader with createGrader';
-    return { status: 'grader_error', error: complaint({ field: 'grade', expected, got, remedy }) };
-  }
-  if (grade.status === 'unfinished' || isFailure(grade) || Number.isFinite(grade.reward)) return grade;
-  const got = String(grade.reward);
-  return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
 }

@@ -168,6 +168,24 @@ describe('the grader gate', () => {
     }
   });
 
+  it('takes what is no grade for a failure, of answers and of episodes', async () => {
+    const odd = { status: 'correct?', reward: 1 } as never;
+    const said = { details: { field: 'grade.status', got: 'correct?' } };
+    const { result, outcomes } = await testGrader(taskWith(() => odd));
+    expect(result.findings.map(({ name }) => name)).toEqual(['grader/fails']);
+    expect(outcomes[0]?.grade).toMatchObject({ status: 'grader_error', error: said });
+    // `unfinished` is a word of the gate's own: a grader that says it must not pass for an episode that goes on.
+    for (const grade of [odd, { status: 'unfinished' } as never]) {
+      const environment: EpisodeEnvironment<Problem> = {
+        name: 'one',
+        draw: (random) => random.pick(problems),
+        begin: () => ({ messages: [], respond: () => ({ grade }) }),
+      };
+      const { confusion } = (await testGrader({ name: 'one', environment, cases })).result;
+      expect(confusion.failed).toBe(cases.length);
+    }
+  });
+
   it('takes a sum of weights for right that is 1 but for rounding', async () => {
     const tenths = Array.from({ length: 10 }, (_, i) => ({ ...numericAnswer({ weight: 0.1 }), name: `n${i}` }));
     const { result, outcomes } = await testGrader(taskWith(createGrader({ components: tenths })));

@@ -34,7 +34,7 @@ export interface Confusion {
   readonly goodRejected: number;
   readonly badAccepted: number;
   readonly badRejected: number;
-  /** Of either label: the grader threw, took too long, or gave no number. */
+  /** Of either label: the grader threw, took too long, or gave no grade. */
   readonly failed: number;
 }
 

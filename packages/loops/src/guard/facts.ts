@@ -1,4 +1,5 @@
 /** What a step tells the guard. All of it is optional but the step: an alarm whose facts are missing is not raised. */
+import type { Grade } from '../environments/environment.js';
 import type { Metrics } from '../training/grpo-metrics.js';
 
 type Tokens = ArrayLike<number>;
@@ -14,7 +15,7 @@ export interface SampleFacts {
   /** Absent where it could not be judged. */
   readonly reward?: number;
   /** Default `ok`. */
-  readonly status?: 'ok' | 'unparsed' | 'timeout' | 'grader_error';
+  readonly status?: Grade['status'];
   /** Turns whose text has other ids when it is encoded again. */
   readonly retokenizedTurns?: number;
 }

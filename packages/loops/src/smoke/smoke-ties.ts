@@ -2,6 +2,7 @@
  * Rewards without ties. The bundled model may never be right, and equal rewards teach nothing; so that every step trains all the same, a
  * little that depends on the answer's text is added to each reward. The weights that come of it are thrown away.
  */
+import { checkedGrade } from '../environments/checked-grade.js';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { hashText } from '../random.js';
@@ -42,6 +43,7 @@ export function episodesWithoutTies<P extends Problem>(environment: EpisodeEnvir
   };
 }
 
-function nudged(grade: Grade, text: string): Grade {
+function nudged(given: Grade, text: string): Grade {
+  const grade = checkedGrade(given);
   return isFailure(grade) ? grade : { ...grade, reward: grade.reward + (share * hashText(text)) / 2 ** 32 };
 }

@@ -97,6 +97,22 @@ describe('a loop with a grader of components', () => {
     },
   );
 
+  it.each<[string, object, string]>([
+    ['an unknown status', { status: 'correct?', reward: 1 }, 'grade.status'],
+    ['components that are no list', { status: 'ok', reward: 1, components: { right: 1 } }, 'grade.components'],
+  ])('trains on no answer whose grade has %s', async (_, grade, field) => {
+    const environment: Environment = {
+      ...copyEnvironment,
+      grade: (answer) => (answer.text === '7' ? (grade as Grade) : copyEnvironment.grade(answer)),
+    };
+    const step = await oneStep(environment, { maxGraderErrorShare: 1 });
+    const failed = step.groups.flatMap(({ rollouts }) => rollouts).filter(({ text }) => text === '7');
+    expect(failed.length).toBeGreaterThan(0);
+    for (const { grade, reward } of failed)
+      expect([grade, reward]).toMatchObject([{ status: 'grader_error', error: { details: { field } } }, undefined]);
+    expect(step.metrics).toMatchObject({ 'grade/errors': failed.length, 'grade/excluded': failed.length });
+  });
+
   it('refuses a floor that is no number', async () => {
     await expect(oneStep(copyEnvironment, { onGraderError: { floor: Number.NaN } })).rejects.toMatchObject({
       code: 'invalid_argument',

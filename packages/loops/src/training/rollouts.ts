@@ -1,8 +1,9 @@
 /** Sampling answers to problems and having them judged. */
 
 import type { SampledTokens } from '@loopwright/client';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { checkedGrade } from '../environments/checked-grade.js';
 import { type Environment, type Grade, isFailure, type Problem, promptOf } from '../environments/environment.js';
 import type { Sampler } from './clients.js';
 import type { Scope } from './scope.js';
@@ -129,17 +130,14 @@ function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefine
   return onGraderError === 'exclude' ? undefined : onGraderError.floor;
 }
 
-/** What throws, and rewards that are no number, become a `grader_error`. */
+/** What throws, and what is no grade, becomes a `grader_error`. */
 async function gradeSafely<P extends Problem>(
   environment: Environment<P>,
   answer: Parameters<Environment<P>['grade']>[0],
   signal: AbortSignal,
 ): Promise<Grade> {
   try {
-    const grade = await environment.grade(answer, { signal });
-    if (isFailure(grade) || Number.isFinite(grade.reward)) return grade;
-    const got = String(grade.reward);
-    return { status: 'grader_error', error: complaint({ field: 'grade.reward', expected: 'a finite number', got }) };
+    return checkedGrade(await environment.grade(answer, { signal }));
   } catch (error) {
     return { status: 'grader_error', error };
   }

@@ -96,6 +96,23 @@ export const task = defineTask({ name: 'shaky', environment: { name: 'shaky', dr
   expect(stdout).toContain('stop  grader/not-deterministic');
 });
 
+test('completions that took too long are graded once, and it says so', async () => {
+  const folder = join(parent, 'late');
+  await mkdir(folder);
+  const task = `import { defineTask } from 'loopwright';
+const problems = [2, 4].map((n) => ({ id: 'p' + n, question: n + '+1=', answer: String(n + 1) }));
+const grade = ({ text, problem }) =>
+  text === '' ? new Promise(() => setInterval(() => {}, 1000)) : { status: 'ok', reward: text === problem.answer ? 1 : 0 };
+export const task = defineTask({ name: 'late', environment: { name: 'late', draw: () => problems[0], grade }, train: problems });
+`;
+  await writeFile(join(folder, 'task.mjs'), task);
+  const { code, stdout } = await runCommand(['grader', 'test', folder, '--timeout', '1'], { home });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/made, each graded 3 times, or until it took too long\n/);
+  expect(stdout).toMatch(/2 of \d+ completions were not graded in their time/);
+  expect(stdout).toContain('  bad (empty), p2: timeout for “”\n');
+});
+
 test('a run with that grader is refused, or keeps why it was let in', async () => {
   const { result } = await readGate(join(parent, 'loose', 'grader-gate.json'));
   await using service = await connect({ dataDir: join(parent, 'data') });

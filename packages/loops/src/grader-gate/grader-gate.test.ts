@@ -247,6 +247,35 @@ describe('the grader gate', () => {
     expect(result.confusion.badRejected).toBeGreaterThan(5);
   });
 
+  it('grades what took too long no more, and counts on to the end', async () => {
+    const calls = new Map<string, number>();
+    const grade: Grading = (answer) => {
+      const { problem, text } = answer;
+      const key = `${problem.id} ${text}`;
+      calls.set(key, (calls.get(key) ?? 0) + 1);
+      const isSlow = text === '' || (text === problem.question && calls.get(key) === 2);
+      return isSlow ? new Promise<never>(() => {}) : right(answer);
+    };
+    const progress: [number, number][] = [];
+    const { result, outcomes } = await testGrader(taskWith(grade), {
+      timeoutMs: 40,
+      onProgress: (done, of) => progress.push([done, of]),
+    });
+    // Twelve of each: empty ones took too long at once, echoes when they were graded again.
+    const ofKind = (kind: string) => outcomes.filter((each) => each.case.kind === kind);
+    const counts = (kind: string) => ofKind(kind).map(({ grades, isStable }) => [grades.length, isStable]);
+    expect(counts('empty')).toEqual(Array(12).fill([1, true]));
+    expect(counts('prompt-echo')).toEqual(Array(12).fill([2, false]));
+    const graded = outcomes.reduce((sum, { grades }) => sum + grades.length, 0);
+    expect(graded).toBe(3 * cases.length - 12 * 2 - 12);
+    expect(progress[0]?.[1]).toBe(3 * cases.length);
+    expect(progress.at(-1)).toEqual([graded, graded]);
+    expect(progress.every(([done, of]) => done <= of)).toBe(true);
+    // Neither the time that the slow ones took nor their calls are in what a call takes.
+    const { alone, together } = result.speed;
+    expect(alone.calls + together!.calls).toBe(graded - 24);
+  });
+
   it('takes no grading for stuck that waits for others, as those in a sandbox do', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let last: Promise<unknown> = Promise.resolve();

@@ -15,14 +15,16 @@ export interface RunCasesOptions<P extends Problem> {
   readonly correctReward: number;
   readonly now: () => number;
   readonly onCase?: ((each: GateCase<P>) => void) | undefined;
+  /** `of` falls where a case took too long, by the times that it would have been graded again. */
   readonly onGraded?: ((done: number, of: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface CasesRun<P extends Problem> {
   readonly outcomes: readonly GateOutcome<P>[];
-  /** Milliseconds of each call that ran alone. */
+  /** Milliseconds of each call that ran alone and ended in time. */
   readonly aloneMs: readonly number[];
+  /** Calls that ended in time, and how long it took until the last of them did. */
   readonly together: { readonly calls: number; readonly ms: number };
 }
 
@@ -37,34 +39,45 @@ export function runCases<P extends Problem>(run: RunCasesOptions<P>): Promise<Ca
 async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P>): Promise<CasesRun<P>> {
   const { environment, cases, repeats, concurrency, timeoutMs, correctReward, now } = run;
   const grades: GateGrade[][] = cases.map(() => []);
-  const of = cases.length * repeats;
   let done = 0;
+  let of = cases.length * repeats;
   const grade = patientGrading({ environment, concurrency, timeoutMs, scope });
+  /** Whether it took too long: a completion that did is not graded again, as every repeat would be waited for as long. */
+  const isLate = (i: number): boolean => grades[i]!.at(-1)?.status === 'timeout';
   const gradeOne = async (i: number): Promise<void> => {
     run.onCase?.(cases[i]!);
     grades[i]!.push(await grade(cases[i]!));
     done += 1;
+    if (isLate(i)) of -= repeats - grades[i]!.length;
     run.onGraded?.(done, of);
   };
   // Spread over the cases, since those of a kind stand together.
   const stride = Math.max(1, Math.floor(cases.length / alone));
-  const first = new Set(cases.map((_, i) => i).filter((i) => i % stride === 0 && i / stride < alone));
+  const first = cases.map((_, i) => i).filter((i) => i % stride === 0 && i / stride < alone);
   const aloneMs: number[] = [];
   for (const i of first) {
     const start = now();
     await gradeOne(i);
-    aloneMs.push(now() - start);
+    if (!isLate(i)) aloneMs.push(now() - start);
   }
-  const rest = Array.from({ length: repeats }, (_, repeat) =>
-    cases.flatMap((_, i) => (repeat === 0 && first.has(i) ? [] : [i])),
-  ).flat();
+  const isToCome = (i: number): boolean => grades[i]!.length < repeats && !isLate(i);
+  const seen = new Set(first);
+  /** One place for each case: it stands here again once it was graded in time. */
+  const queue = [...cases.map((_, i) => i).filter((i) => !seen.has(i)), ...first.filter(isToCome)];
   const start = now();
+  const together = { calls: 0, ms: 0 };
   let next = 0;
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < rest.length; at = next++) await gradeOne(rest[at]!);
+    for (let at = next++; at < queue.length; at = next++) {
+      const i = queue[at]!; // in range
+      await gradeOne(i);
+      if (isToCome(i)) queue.push(i);
+      if (isLate(i)) continue;
+      together.calls += 1;
+      together.ms = now() - start; // what takes too long at the end is no part of it
+    }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, rest.length) }, worker));
-  const together = { calls: rest.length, ms: now() - start };
+  await Promise.all(Array.from({ length: Math.min(concurrency, queue.length) }, worker));
   const outcomes = cases.map((each, i): GateOutcome<P> => {
     const own = grades[i]!; // there is one list for each case
     const grade = own[0]!; // every case was graded at least once

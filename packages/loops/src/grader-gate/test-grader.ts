@@ -16,7 +16,7 @@ import { graderSpeed } from './speed.js';
 import type { Confusion, GateCase, GateOutcome, GateResult } from './words.js';
 
 export interface TestGraderOptions extends GateCasesOptions {
-  /** Times that each completion is graded, to see whether it comes out the same; default 3. */
+  /** Times that each completion is graded, to see whether it comes out the same; default 3. One that took too long isn't graded again. */
   readonly repeats?: number;
   /** Of one grading, while no other ends: they may wait for one another; default 30 000. */
   readonly timeoutMs?: number;
@@ -28,6 +28,7 @@ export interface TestGraderOptions extends GateCasesOptions {
   readonly correctness?: readonly string[];
   /** Told of each case just before it is graded. */
   readonly onCase?: (each: GateCase) => void;
+  /** `of` falls where a completion took too long, by the times that it would have been graded again. */
   readonly onProgress?: (graded: number, of: number) => void;
   /** Milliseconds; default the performance clock. */
   readonly now?: () => number;

@@ -18,13 +18,13 @@ export interface GateOutcome<P extends Problem = Problem> {
   readonly case: GateCase<P>;
   /** Of the first time. */
   readonly grade: GateGrade;
-  /** Of every time. */
+  /** Of every time: fewer than asked for where one took too long. */
   readonly grades: readonly GateGrade[];
   /** Whether the grader took it for right; undefined where it failed. */
   readonly accepted: boolean | undefined;
   /** Whether that is what the label says. */
   readonly isRight: boolean;
-  /** Whether every repeat came to the same reward, status and scores. */
+  /** Whether every repeat that there was came to the same reward, status and scores. */
   readonly isStable: boolean;
 }
 

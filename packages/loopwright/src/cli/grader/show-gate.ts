@@ -10,8 +10,9 @@ const [shownCases, shownCharacters] = [12, 160];
 
 export function showGate(result: GateResult, outcomes: readonly GateOutcome[], console: Console): void {
   const { confusion, cases, kinds, components, speed, findings, settings } = result;
+  const until = outcomes.some(({ grades }) => grades.length < settings.repeats) ? ', or until it took too long' : '';
   console.line(
-    `${counted(cases.labelled, 'labelled completion')} and ${cases.made} made, each graded ${counted(settings.repeats, 'time')}`,
+    `${counted(cases.labelled, 'labelled completion')} and ${cases.made} made, each graded ${counted(settings.repeats, 'time')}${until}`,
   );
   console.line();
   const rows = [

@@ -113,6 +113,30 @@ export const task = defineTask({ name: 'late', environment: { name: 'late', draw
   expect(stdout).toContain('  bad (empty), p2: timeout for “”\n');
 });
 
+test('a grader that keeps the processor busy is told that calls at once do not help', async () => {
+  const folder = join(parent, 'busy');
+  await mkdir(folder);
+  const task = `import { defineTask } from 'loopwright';
+const problems = [2, 4].map((n) => ({ id: 'p' + n, question: n + '+1=', answer: String(n + 1) }));
+const grade = ({ text, problem }) => {
+  for (const end = performance.now() + 10; performance.now() < end; );
+  return { status: 'ok', reward: text === problem.answer ? 1 : 0 };
+};
+export const task = defineTask({ name: 'busy', environment: { name: 'busy', draw: () => problems[0], grade }, train: problems });
+`;
+  await writeFile(join(folder, 'task.mjs'), task);
+  const args = ['grader', 'test', folder, '--step-seconds', '0.9'];
+  const { code, stdout } = await runCommand(args, { home });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /at once +[\d.]+ calls a second, 16 at once, (1|0\.\d+) × as fast as alone: the processor, or/,
+  );
+  expect(stdout).toMatch(
+    /needed +[\d.]+ × as fast as alone, to stay under 10 % of a step whose rest takes 0\.9 s: which calls at once don’t give/,
+  );
+  expect(stdout).toContain('warn  grader/slow');
+});
+
 test('a run with that grader is refused, or keeps why it was let in', async () => {
   const { result } = await readGate(join(parent, 'loose', 'grader-gate.json'));
   await using service = await connect({ dataDir: join(parent, 'data') });

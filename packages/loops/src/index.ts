@@ -98,6 +98,7 @@ export { requireGate } from './grader-gate/require-gate.js';
 export type { GraderTest, TestGraderOptions } from './grader-gate/test-grader.js';
 export { testGrader } from './grader-gate/test-grader.js';
 export type {
+  CallOverlap,
   ComponentWorth,
   Confusion,
   GateCase,

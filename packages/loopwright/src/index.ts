@@ -43,6 +43,7 @@ export type {
   BytesHash,
   CalibrateOptions,
   Calibration,
+  CallOverlap,
   ChatRow,
   CheckpointOptions,
   Checkpoints,

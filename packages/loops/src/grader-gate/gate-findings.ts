@@ -4,7 +4,7 @@ import { escapeText } from '../escape-text.js';
 import { byLevel, type Finding } from '../findings.js';
 import { mean } from '../statistics/advantages.js';
 import { isRightForm } from './component-worth.js';
-import type { ComponentWorth, GateOutcome, GraderSpeed } from './words.js';
+import type { CallOverlap, ComponentWorth, GateOutcome, GraderSpeed } from './words.js';
 
 /** Fewer labelled by people than this, of either label, say little about what was not thought of. */
 const fewLabelled = 10;
@@ -164,9 +164,22 @@ function slowness({ parallelism, secondsAdded, together, callsPerStep }: GraderS
       name: 'grader/slow',
       level: 'warn',
       seen: `${callsPerStep} calls a step take ${round(added)} s (${atOnce}), more than 10 % of a step whose rest takes ${round(parallelism.stepSeconds)} s`,
-      remedy: `make the grader faster, or let ${parallelism.needed} calls run at once where they don't slow each other down`,
+      remedy: slowRemedy(parallelism, together?.overlap),
     },
   ];
+}
+
+/** More calls at once are advised only where they were seen to help: a grader that keeps the thread busy is as slow with a hundred of them. */
+function slowRemedy(
+  { needed, neededSpeedUp }: NonNullable<GraderSpeed['parallelism']>,
+  overlap: CallOverlap | undefined,
+): string {
+  if (needed !== undefined) return `make the grader faster, or let ${needed} calls run at once`;
+  const faster = `make the grader ${round(neededSpeedUp)} × as fast as one call after another`;
+  if (overlap === undefined) return `${faster}; a test with --concurrency above 1 tells how much calls at once help`;
+  return overlap.isSerial
+    ? `${faster}: calls at once don't help, as the processor, or one place that they share, takes them one by one; do less work, or move it to other processes (a sandbox, a server)`
+    : `${faster}: calls at once give ${round(overlap.speedUp)} ×; give it more places to work in (workers of its sandbox, servers)`;
 }
 
 function coverage(outcomes: readonly GateOutcome[]): Finding[] {

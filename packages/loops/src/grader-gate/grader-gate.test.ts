@@ -203,8 +203,8 @@ describe('the grader gate', () => {
     ]);
   });
 
-  it('tells speed, and how many calls at once keep it under a tenth of a step', async () => {
-    // Every look at the clock is 10 ms later: a call alone takes 10 ms, the rest together 10 ms.
+  it('tells speed, and how much faster keeps it under a tenth of a step', async () => {
+    // Every look at the clock is 10 ms later, and there is one for each call: as if one ran after another.
     const { result } = await testGrader(taskWith(right, { settings: { groupSize: 10, groupsPerStep: 100 } }), {
       now: clock(10),
       stepSeconds: 9,
@@ -215,8 +215,27 @@ describe('the grader gate', () => {
     expect(speed.callsPerStep).toBe(1000);
     expect(speed.secondsAdded.alone).toBeCloseTo(10);
     expect(speed.together).toMatchObject({ concurrency: 16, calls: 2 * cases.length - 40 });
+    expect(speed.together?.overlap).toEqual({ speedUp: 1, serialShare: 1, isSerial: true });
     // 10 s alone; a ninth of 9 s is 1 s.
-    expect(speed.parallelism).toEqual({ stepSeconds: 9, needed: 10 });
+    expect(speed.parallelism).toEqual({ stepSeconds: 9, neededSpeedUp: expect.closeTo(10) });
+    expect(result.findings).toMatchObject([
+      { name: 'grader/slow', remedy: expect.stringMatching(/10 × as fast.*calls at once don't help/) },
+    ]);
+  });
+
+  it('advises calls at once where they help: what waits for something else', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const waits: Grading = async (answer) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return right(answer);
+    };
+    const settings = { groupSize: 10, groupsPerStep: 100 };
+    const tested = testGrader(taskWith(waits, { settings }), { stepSeconds: 9, concurrency: 8 });
+    await vi.advanceTimersByTimeAsync(20 * 3 * cases.length);
+    const { speed, findings } = (await tested).result;
+    expect(speed.together?.overlap?.speedUp).toBeGreaterThan(7);
+    expect(speed.parallelism?.needed).toBeGreaterThanOrEqual(20);
+    expect(findings[0]?.remedy).toMatch(/^make the grader faster, or let 2\d calls run at once$/);
   });
 
   it('replays labelled episodes, tool calls and all', async () => {

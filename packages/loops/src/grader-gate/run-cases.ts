@@ -25,7 +25,7 @@ export interface CasesRun<P extends Problem> {
   /** Milliseconds of each call that ran alone and ended in time. */
   readonly aloneMs: readonly number[];
   /** Calls that ended in time, and how long it took until the last of them did. */
-  readonly together: { readonly calls: number; readonly ms: number };
+  readonly together: { readonly calls: number; readonly ms: number; readonly concurrency: number };
 }
 
 /** Calls alone at most: enough for a 95 % point, and slow graders are not waited for all their time. */
@@ -65,7 +65,8 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
   /** One place for each case: it stands here again once it was graded in time. */
   const queue = [...cases.map((_, i) => i).filter((i) => !seen.has(i)), ...first.filter(isToCome)];
   const start = now();
-  const together = { calls: 0, ms: 0 };
+  // Not more than cases: one that is under way isn't begun again.
+  const together = { calls: 0, ms: 0, concurrency: Math.min(concurrency, queue.length) };
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let at = next++; at < queue.length; at = next++) {
@@ -77,7 +78,7 @@ async function runWithin<P extends Problem>(scope: Scope, run: RunCasesOptions<P
       together.ms = now() - start; // what takes too long at the end is no part of it
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, queue.length) }, worker));
+  await Promise.all(Array.from({ length: together.concurrency }, worker));
   const outcomes = cases.map((each, i): GateOutcome<P> => {
     const own = grades[i]!; // there is one list for each case
     const grade = own[0]!; // every case was graded at least once

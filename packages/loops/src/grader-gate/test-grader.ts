@@ -78,7 +78,7 @@ export async function testGrader<P extends Problem>(
   const grading = { environment, cases, repeats, concurrency, timeoutMs, correctReward, now, ...told };
   const { outcomes, aloneMs, together } = await runCases({ ...grading, signal });
   const callsPerStep = groupSize * groupsPerStep;
-  const speed = graderSpeed({ aloneMs, together, concurrency, callsPerStep, stepSeconds });
+  const speed = graderSpeed({ aloneMs, together, callsPerStep, stepSeconds });
   const components = componentWorth(outcomes, correctness);
   const findings = gateFindings({ outcomes, components, speed });
   const count = (origin: GateCase['origin']): number => cases.filter((each) => each.origin === origin).length;

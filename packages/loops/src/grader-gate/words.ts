@@ -42,15 +42,39 @@ export interface GraderSpeed {
   /** Milliseconds of single calls, one after another. */
   readonly alone: { readonly calls: number; readonly p50Ms: number; readonly p95Ms: number; readonly meanMs: number };
   /** The same work with `concurrency` calls at once; absent with one repeat of few cases, when nothing ran so. */
-  readonly together?: { readonly calls: number; readonly concurrency: number; readonly callsPerSecond: number };
+  readonly together?: {
+    readonly calls: number;
+    readonly concurrency: number;
+    readonly callsPerSecond: number;
+    /** Where there was more than one at once. */
+    readonly overlap?: CallOverlap;
+  };
   /** Prompts × completions. */
   readonly callsPerStep: number;
   /** Grading adds so much to a step: one call after another, and with `concurrency` at once as measured. */
   readonly secondsAdded: { readonly alone: number; readonly together?: number };
   /** A step whose rest takes so long has 10 % of its time in grading, with `concurrency` at once. */
   readonly secondsFor10Percent: number;
-  /** Where the rest of a step is known to take `stepSeconds`: calls at once, if they cost nothing to each other, that keep grading within 10 %. */
-  readonly parallelism?: { readonly stepSeconds: number; readonly needed: number };
+  /** Where the rest of a step is known to take `stepSeconds`: how much faster than one call after another keeps grading within 10 %. */
+  readonly parallelism?: {
+    readonly stepSeconds: number;
+    readonly neededSpeedUp: number;
+    /** Calls at once that give it, by the overlap that was measured; absent where none do, or nothing was measured. */
+    readonly needed?: number;
+  };
+}
+
+/** What calls at once were worth. */
+export interface CallOverlap {
+  /** Against one after another: from about 1, where they don't overlap, to as many as there were. */
+  readonly speedUp: number;
+  /**
+   * Share of a call that goes on alone, by Amdahl's law: 0 where calls cost nothing to each other, 1 where they wait for one another, as for the thread
+   * that they share. However many there are, the speed-up is at most 1 / share.
+   */
+  readonly serialShare: number;
+  /** Whether calls at once are hardly worth more than one after another: never twice as much, however many there are. */
+  readonly isSerial: boolean;
 }
 
 /** What is kept of a case: no content. */

@@ -61,18 +61,34 @@ function showSpeed({ alone, together, callsPerStep, ...speed }: GateResult['spee
       : [
           [
             'at once',
-            `${numberText(together.callsPerSecond)} calls a second, ${together.concurrency} at once`,
+            `${numberText(together.callsPerSecond)} calls a second, ${together.concurrency} at once${overlapText(together.overlap)}`,
           ] as const,
         ]),
     ['a step', `${callsPerStep} calls add ${secondsText(secondsAdded.alone)} one after another${atOnce}`],
     ['under 10 %', `of a step whose rest takes ${secondsText(secondsFor10Percent)} or more`],
     parallelism === undefined
       ? ['needed', '--step-seconds says how many at once keep it under 10 %']
-      : [
-          'needed',
-          `${parallelism.needed} at once, to stay under 10 % of a step whose rest takes ${secondsText(parallelism.stepSeconds)}`,
-        ],
+      : ['needed', neededText(parallelism, together?.overlap)],
   ]);
+}
+
+type Speed = GateResult['speed'];
+type Overlap = NonNullable<Speed['together']>['overlap'];
+
+function overlapText(overlap: Overlap): string {
+  if (overlap === undefined) return '';
+  const waits = overlap.isSerial ? ': the processor, or one place that they share, takes them one by one' : '';
+  return `, ${numberText(overlap.speedUp, 2)} × as fast as alone${waits}`;
+}
+
+function neededText(
+  { stepSeconds, neededSpeedUp, needed }: NonNullable<Speed['parallelism']>,
+  overlap: Overlap,
+): string {
+  const under = `to stay under 10 % of a step whose rest takes ${secondsText(stepSeconds)}`;
+  if (needed !== undefined) return `${needed} at once, by what was measured, ${under}`;
+  const why = overlap === undefined ? 'not measured with several at once' : 'which calls at once don’t give';
+  return `${numberText(neededSpeedUp, 2)} × as fast as alone, ${under}: ${why}`;
 }
 
 function msText(ms: number): string {

@@ -11,19 +11,25 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 let folder: string;
 let home: string;
 
-/** Saves an adapter after a step on one sum, in a run that keeps what it met; tells the version's name. */
+/** Saves an adapter before and after a step on sums, in a run that keeps what it met; tells the names of both versions. */
 const program = `
 import { arithmetic, connect, defineTask, runGrpo, withRun } from 'loopwright';
 const environment = arithmetic();
 const problems = environment.problems({ split: 'rl', count: 4, seed: 1 });
 const service = await connect();
 const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 4, seed: 1 });
+const names = [];
+const save = async () => {
+  const { modelPackageArn } = await training.saveWeightsForSampler({ description: 'for eval' });
+  const { groupName, number } = await service.registry.get(modelPackageArn);
+  names.push(groupName + '/' + number);
+};
+await save();
 await withRun({ folder: 'runs/sums', config: {} }, (run) =>
   runGrpo({ training, environment, problems, steps: 1, groupsPerStep: 4, maxTokens: 8, onStep: run.onStep, onFixedSamples: run.onFixedSamples, onNotice: () => {} }),
 );
-const { modelPackageArn } = await training.saveWeightsForSampler({ description: 'for eval' });
-const { groupName, number } = await service.registry.get(modelPackageArn);
-console.log(groupName + '/' + number);
+await save();
+console.log(names.join(' '));
 await service.close();
 `;
 
@@ -34,6 +40,7 @@ export const task = defineTask({ name: 'sums', environment, heldOut: ${heldOut},
 `;
 
 let version: string;
+let earlier: string;
 const loopwright = (...args: string[]) => runCommand(args, { home, cwd: folder });
 const inFolder = (...args: string[]) =>
   promisify(execFile)(process.execPath, args, {
@@ -48,7 +55,7 @@ beforeAll(async () => {
   home = join(folder, 'home');
   await writeFile(join(folder, 'program.mjs'), program);
   const { stdout } = await inFolder('program.mjs');
-  version = stdout.trim().split('\n').at(-1) ?? '';
+  [earlier = '', version = ''] = stdout.trim().split('\n').at(-1)?.split(' ') ?? [];
   await writeFile(join(folder, 'task.mjs'), taskOf("environment.problems({ split: 'held-out', count: 12, seed: 1 })"));
   await writeFile(join(folder, 'seen.mjs'), taskOf("environment.problems({ split: 'rl', count: 8, seed: 1 })"));
   const suite = `
@@ -141,6 +148,24 @@ test('a command of a suite is shown, and what the version keeps of it is its num
   expect(kept.stdout).not.toContain('hush');
 });
 
+test('a version is not compared with itself, and what it was not trained from is no start: an approval asks for that', async () => {
+  const itself = await loopwright('eval', 'task.mjs', version, '--against', version, '--json');
+  expect(itself.code).toBe(1);
+  expect(itself.stdout).toContain('"expected":"another version than the one that is judged"');
+  const other = await loopwright('eval', 'task.mjs', version, '--against', earlier, '--timed', '0');
+  expect(other.stdout).toContain(`Attached to ${version}, under against/: ${earlier} is not what it started from`);
+  const kept = await inFolder(
+    ...['--input-type=module', '-e'],
+    `import { withService } from 'loopwright';
+    await withService(async ({ registry }) => {
+      const { metrics } = await registry.get(process.argv[1]);
+      console.log(metrics.filter(({ note }) => note.includes(process.argv[2])).map(({ name }) => name).join(' '));
+    });`,
+    ...[version, `against ${earlier}`],
+  );
+  expect(kept.stdout).toMatch(/^(against\/eval\/\w+ ?){6}\n$/);
+});
+
 test('every command of the guide is one that the command line takes', async () => {
   const guide = await readFile(new URL('../docs/guides/evaluation.md', import.meta.url), 'utf8');
   const commands = [...guide.matchAll(/^npx loopwright (eval [^#\n]*)/gm)].map(([, line = '']) =>
@@ -151,7 +176,7 @@ test('every command of the guide is one that the command line takes', async () =
   await writeFile(join(folder, 'prices.json'), prices);
   const here: Readonly<Record<string, string>> = {
     ...{ './my-task': 'task.mjs', './old-task': 'task.mjs', 'runs/math': 'runs/sums' },
-    ...{ 'math/12': version, 'math/9': version },
+    ...{ 'math/12': version, 'math/9': earlier },
   };
   for (const args of commands) {
     const own = args.map((arg) => here[arg] ?? arg);

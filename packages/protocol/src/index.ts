@@ -65,4 +65,4 @@ export {
 export type { FloatTensor, IdTensor, TensorShape } from './tensor.js';
 export { floatTensor, idTensor } from './tensor.js';
 export type { ApprovalGap, VersionResult } from './version-results.js';
-export { approvalGaps, versionResults } from './version-results.js';
+export { approvalGaps, otherComparison, versionResults } from './version-results.js';

@@ -11,6 +11,9 @@ export const versionResults = {
   cost: ['cost/tokens/difference', 'cost/latency_p50_ms', 'cost/latency_start_p50_ms'],
 } as const;
 
+/** Before the names of the same metrics of a comparison with another version than what training began with: they are no result that an approval asks for. */
+export const otherComparison = 'against/';
+
 export type VersionResult = keyof typeof versionResults;
 
 /** Why a version is not to be approved without a reason. */

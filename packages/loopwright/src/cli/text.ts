@@ -32,6 +32,12 @@ export function percentText(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
 
+/** `+4.0`, `−0.5`, and `0.0` without a sign. */
+export function signedText(value: number, digits: number): string {
+  const text = Math.abs(value).toFixed(digits);
+  return Number(text) === 0 ? text : `${value < 0 ? '−' : '+'}${text}`;
+}
+
 /** `135.2 M` parameters. */
 export function countText(count: number): string {
   if (count >= 1e9) return `${(count / 1e9).toFixed(1)} B`;

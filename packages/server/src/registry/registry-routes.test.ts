@@ -85,7 +85,19 @@ describe('what is said of a version', () => {
     const metrics = (changes: Readonly<Record<string, number>> = {}) =>
       Object.fromEntries(names.map((name) => [name, { value: changes[name] ?? 0.25 }]));
     const fell = await approve({}, metrics({ 'regression/difference_high': -0.01 }));
-    expect(fell.body).toMatchObject({ code: 'approval_refused', details: { got: 'regression fell' } });
+    expect(fell.body).toMatchObject({
+      code: 'approval_refused',
+      details: { got: 'regression fell (difference 0.250, at 95 % from 0.250 to -0.010, n = 0.25)' },
+    });
+    const other = await approve({}, { 'against/eval/difference': { value: 0.25 } });
+    expect(other.body).toMatchObject({
+      details: {
+        got: expect.stringMatching(
+          /^evaluation missing \(there is one against another version than it started from\), r/,
+        ),
+        expected: expect.stringContaining('against the start of its training'),
+      },
+    });
     expect(await described(server, 1)).toMatchObject({ metrics: [] });
     // Not distinguishable from the start is a result.
     expect((await approve({}, metrics({ 'eval/difference_low': -0.1 }))).status).toBe(200);

@@ -12,7 +12,7 @@ import {
   type Task,
 } from '@loopwright/loops';
 import { checkHeldOut, costOf, type HeldOutCheck, readPrices } from '@loopwright/loops/node';
-import { complaint } from '@loopwright/protocol';
+import { complaint, otherComparison } from '@loopwright/protocol';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
 import type { Console } from '../console.js';
@@ -23,7 +23,7 @@ import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { type EvalResults, evalMetrics } from './eval-metrics.js';
 import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
-import { type EvaluatedModel, startModel, versionModel } from './models.js';
+import { type EvaluatedModel, type StartModel, startModel, versionModel } from './models.js';
 import { commandSuite, type Suite, taskSuite } from './suites.js';
 
 export interface EvalCommandOptions extends ServerAddress {
@@ -60,7 +60,7 @@ export async function evalCommand(
     ...(apiKey === undefined ? {} : { apiKey }),
   });
   const candidate = await versionModel(service, version);
-  const start = await startModel(service, against, candidate.baseModel);
+  const start = await startModel(service, against, candidate);
   const tokenizer = await candidate.sampler.getTokenizer();
   const comparison = await compareModels({
     ...{ environment: task.environment, problems, tokenizer, signal, timed },
@@ -100,11 +100,12 @@ export async function evalCommand(
     ...(regression === undefined ? {} : { regression }),
     ...(cost === undefined ? {} : { cost }),
   };
-  const verdict = verdictText(comparison.right);
+  const verdict = verdictText(comparison.right, start.isStart ? 'the start' : start.name);
   const names = judged.map(({ label, outcome }) => `${label}: ${outcome}`).join(', ');
   const metrics = evalMetrics(results, {
     evaluation: `task ${task.name} against ${start.name}; ${verdict}; ${note}; 95 % interval by ${comparison.right.method}`,
-    regression: `${names}; margin ${options.margin} points`,
+    regression: `against ${start.name}: ${names}; margin ${options.margin} points`,
+    isStart: start.isStart,
   });
   if (attach) await service.registry.change(candidate.id, { metrics });
   console.event({
@@ -113,14 +114,21 @@ export async function evalCommand(
     ...{ ...results, suites: judged, attached: attach },
   });
   show({ task, start, candidate, problems, verdict, judged, margin }, results, console);
-  console.line(attach ? `Attached to ${candidate.name}.` : 'Nothing is attached.');
+  console.line(attachedText({ attach, start, candidate }));
   if (judged.some(({ outcome }) => outcome === 'fell') || comparison.right.outcome === 'worse')
     exitWith(exitCodes.failed);
 }
 
+function attachedText({ attach, start, candidate }: Pick<Shown, 'start' | 'candidate'> & { attach: boolean }): string {
+  if (!attach) return 'Nothing is attached.';
+  const name = escapeText(candidate.name);
+  if (start.isStart) return `Attached to ${name}.`;
+  return `Attached to ${name}, under ${otherComparison}: ${escapeText(start.name)} is not what it started from, and an approval asks for the comparison with that (without --against: its base model).`;
+}
+
 interface Shown {
   readonly task: Task;
-  readonly start: EvaluatedModel;
+  readonly start: StartModel;
   readonly candidate: EvaluatedModel;
   readonly problems: readonly Problem[];
   readonly verdict: string;
@@ -142,7 +150,7 @@ function show(shown: Shown, { comparison, cost }: EvalResults, console: Console)
   }
   console.line();
   const paint = { better: console.paint.green, worse: console.paint.red, 'not-distinguishable': console.paint.yellow };
-  console.line(`It is ${paint[comparison.right.outcome](verdict)}.`);
+  console.line(`It is ${paint[comparison.right.outcome](escapeText(verdict))}.`);
   console.line();
   if (judged.length > 0) showSuites(judged, margin, console);
   else console.line('No regression suite: --regression TASK or --regression-command CMD names one.');

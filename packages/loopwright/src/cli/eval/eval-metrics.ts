@@ -1,6 +1,6 @@
 /** The three results of an evaluation as metrics of a version: better than the start, not worse elsewhere, and what an answer takes. */
 import type { ModelComparison, PairedComparison } from '@loopwright/loops';
-import type { VersionChange } from '@loopwright/protocol';
+import { otherComparison, type VersionChange } from '@loopwright/protocol';
 
 type Metrics = NonNullable<VersionChange['metrics']>;
 
@@ -15,10 +15,21 @@ export interface EvalNotes {
   /** On what rows, against what, and whether these were compared with what was trained on. */
   readonly evaluation: string;
   readonly regression: string;
+  /** Whether it was compared with the start of its training. */
+  readonly isStart: boolean;
 }
 
-/** Each metric with how it was measured. */
-export function evalMetrics({ comparison, regression, cost }: EvalResults, notes: EvalNotes): Metrics {
+/**
+ * Each metric with how it was measured. Those of a comparison with something else than the start have `otherComparison` before their names: what an approval asks
+ * for is what training did, and a version that is better than a worse one has not been shown to be better than what it came from.
+ */
+export function evalMetrics(results: EvalResults, { isStart, ...notes }: EvalNotes): Metrics {
+  const metrics = ownMetrics(results, notes);
+  if (isStart) return metrics;
+  return Object.fromEntries(Object.entries(metrics).map(([name, metric]) => [`${otherComparison}${name}`, metric]));
+}
+
+function ownMetrics({ comparison, regression, cost }: EvalResults, notes: Omit<EvalNotes, 'isStart'>): Metrics {
   const { right, reward, tokens, latency, promptTokens } = comparison;
   const n = `n = ${tokens.n} answers of the evaluation`;
   const said = (values: Readonly<Record<string, number>>, note: string): Metrics =>

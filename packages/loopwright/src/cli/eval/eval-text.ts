@@ -3,11 +3,11 @@ import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loop
 import { escapeText } from '@loopwright/loops';
 import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
-import { formatTable, percentText } from '../text.js';
+import { formatTable, percentText, signedText } from '../text.js';
 
-/** `better`, `worse`, or that it can't be told yet and how many more problems would tell. */
-export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison): string {
-  if (outcome !== 'not-distinguishable') return `${outcome} than the start`;
+/** `better` or `worse` than `what`, or that it can't be told yet and how many more problems would tell. */
+export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison, what: string): string {
+  if (outcome !== 'not-distinguishable') return `${outcome} than ${what}`;
   if (neededPairs === undefined) return 'not distinguishable yet: there is no difference to go by';
   const more = neededPairs - n;
   return `not distinguishable yet: a difference of ${pointsText(difference)} would take about ${more} more rows (${neededPairs} in all, power 80 %)`;
@@ -15,12 +15,7 @@ export function verdictText({ outcome, difference, n, neededPairs }: PairedCompa
 
 /** `+4.0 points`. */
 export function pointsText(share: number): string {
-  return `${signed(share * 100, 1)} points`;
-}
-
-function signed(value: number, digits: number): string {
-  const text = Math.abs(value).toFixed(digits);
-  return Number(text) === 0 ? text : `${value < 0 ? '−' : '+'}${text}`;
+  return `${signedText(share * 100, 1)} points`;
 }
 
 export function showComparison(comparison: ModelComparison, console: Console): void {
@@ -30,8 +25,8 @@ export function showComparison(comparison: ModelComparison, console: Console): v
       'right',
       percentText(right.start),
       percentText(right.candidate),
-      signed(right.difference * 100, 1),
-      `${signed(right.interval.low * 100, 1)} to ${signed(right.interval.high * 100, 1)} points`,
+      signedText(right.difference * 100, 1),
+      `${signedText(right.interval.low * 100, 1)} to ${signedText(right.interval.high * 100, 1)} points`,
       String(right.n),
     ],
     ...(reward === undefined ? [] : [pairedRow('reward', reward, 3)]),
@@ -53,8 +48,8 @@ export function showComparison(comparison: ModelComparison, console: Console): v
 }
 
 function pairedRow(name: string, { start, candidate, difference, interval, n }: PairedComparison, digits: number) {
-  const range = `${signed(interval.low, digits)} to ${signed(interval.high, digits)}`;
-  return [name, start.toFixed(digits), candidate.toFixed(digits), signed(difference, digits), range, String(n)];
+  const range = `${signedText(interval.low, digits)} to ${signedText(interval.high, digits)}`;
+  return [name, start.toFixed(digits), candidate.toFixed(digits), signedText(difference, digits), range, String(n)];
 }
 
 export interface ShownSuite {
@@ -69,7 +64,7 @@ export function showSuites(suites: readonly ShownSuite[], margin: number, consol
     escapeText(name),
     percentText(start),
     percentText(candidate),
-    `${signed(interval.low * 100, 1)} to ${signed(interval.high * 100, 1)} points`,
+    `${signedText(interval.low * 100, 1)} to ${signedText(interval.high * 100, 1)} points`,
     String(n),
     outcome,
   ]);

@@ -12,10 +12,18 @@ export interface EvaluatedModel {
   readonly sampler: SamplingClient;
 }
 
+/** What a version is compared with. */
+export interface StartModel extends EvaluatedModel {
+  /** Its training began there: the base model, or a version that it came from. Only by such a comparison does one say what training did. */
+  readonly isStart: boolean;
+}
+
 /** The part of a service that finds models. */
 export interface ModelSource {
   readonly registry: {
     get(version: string): Promise<Pick<VersionDetail, 'id' | 'baseModel' | 'groupName' | 'number'>>;
+    /** The version, its parent, and so on. */
+    lineage(version: string): Promise<readonly Pick<VersionDetail, 'id'>[]>;
   };
   createSamplingClient(options: {
     readonly baseModel?: string;
@@ -32,23 +40,35 @@ export async function versionModel(service: ModelSource, version: string): Promi
 
 /**
  * What a version is compared with: another version, a base model, or by default its own base. Of another base it would read the prompts by other token
- * ids, so that it is refused.
+ * ids, and itself it equals, so that both are refused.
  *
- * @throws `invalid_argument` for another base model; what the server says
+ * @throws `invalid_argument` for another base model, and for the version itself; what the server says
  */
 export async function startModel(
   service: ModelSource,
   against: string | undefined,
-  baseModel: string,
-): Promise<EvaluatedModel> {
+  { id, baseModel }: Pick<EvaluatedModel, 'id' | 'baseModel'>,
+): Promise<StartModel> {
   if (against !== undefined && (against.startsWith('arn:') || (await isVersion(service, against)))) {
-    const { baseModel: got } = await service.registry.get(against);
-    if (got !== baseModel) throw otherBase(baseModel, `a version of ${got}`);
-    return versionModel(service, against);
+    const other = await service.registry.get(against);
+    if (other.id === id) throw itself(nameOf(other));
+    if (other.baseModel !== baseModel) throw otherBase(baseModel, `a version of ${other.baseModel}`);
+    const [, ...ancestors] = await service.registry.lineage(id);
+    return { ...(await versionModel(service, against)), isStart: ancestors.some((one) => one.id === other.id) };
   }
   const name = against ?? baseModel;
   if (name !== baseModel) throw otherBase(baseModel, name);
-  return { name, id: name, baseModel: name, sampler: await service.createSamplingClient({ baseModel: name }) };
+  const sampler = await service.createSamplingClient({ baseModel: name });
+  return { name, id: name, baseModel: name, sampler, isStart: true };
+}
+
+function itself(name: string): Error {
+  return complaint({
+    field: 'against',
+    expected: 'another version than the one that is judged',
+    got: name,
+    remedy: 'name what it started from, or leave --against out: then that is its base model',
+  });
 }
 
 function otherBase(baseModel: string, got: string): Error {

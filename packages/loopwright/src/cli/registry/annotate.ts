@@ -1,24 +1,27 @@
 /** `loopwright registry approve`, `reject`, `describe`, `tag`, `metrics`, `keep` and `delete`: what is said of a version, and its end. */
+import type { VersionDetail } from '@loopwright/client';
 import { counted } from '@loopwright/loops';
 import type { VersionChange } from '@loopwright/protocol';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
 import { nameOf } from './list.js';
+import { resultRows } from './result-text.js';
 
 async function change(
   version: string,
   { said, text }: { readonly said: VersionChange; readonly text: string },
   address: ServerAddress,
   context: CommandContext,
-): Promise<void> {
+): Promise<VersionDetail> {
   const { console } = context;
   const changed = await serviceOf(address, context).registry.change(version, said);
   console.event({ type: 'version', ...changed });
   console.line(`${nameOf(changed)} ${text}.`);
+  return changed;
 }
 
-export function approvalCommand(
+export async function approvalCommand(
   version: string,
   {
     note = '',
@@ -35,18 +38,20 @@ export function approvalCommand(
 ): Promise<void> {
   const text = to === 'Approved' ? 'is approved' : 'is rejected';
   const approval = { status: to, note, ...(withoutResults === undefined ? {} : { withoutResults }) };
-  return change(version, { said: { approval }, text }, address, context);
+  const { metrics } = await change(version, { said: { approval }, text }, address, context);
+  // By what it was approved: whoever reads only that it is hasn't seen how few rows that was.
+  if (to === 'Approved') context.console.table(resultRows(metrics));
 }
 
-export function describeCommand(
+export async function describeCommand(
   { version, text }: { readonly version: string; readonly text: string },
   address: ServerAddress,
   context: CommandContext,
 ): Promise<void> {
-  return change(version, { said: { description: text }, text: 'is described anew' }, address, context);
+  await change(version, { said: { description: text }, text: 'is described anew' }, address, context);
 }
 
-export function tagCommand(
+export async function tagCommand(
   { version, tags }: { readonly version: string; readonly tags: readonly string[] },
   { remove = [], ...address }: ServerAddress & { readonly remove?: readonly string[] },
   context: CommandContext,
@@ -54,10 +59,10 @@ export function tagCommand(
   requireSomething([...tags, ...remove], { field: 'tags', expected: 'one tag or more, such as team=math' });
   const set = tags.map((tag) => pairAt(tag, 'tags'));
   const said = { tags: Object.fromEntries([...remove.map((key) => [key, null]), ...set]) };
-  return change(version, { said, text: changeText(set.length, remove.length, 'tag') }, address, context);
+  await change(version, { said, text: changeText(set.length, remove.length, 'tag') }, address, context);
 }
 
-export function metricsCommand(
+export async function metricsCommand(
   { version, metrics }: { readonly version: string; readonly metrics: readonly string[] },
   {
     note = '',
@@ -78,11 +83,11 @@ export function metricsCommand(
     return [name, { value, note }] as const;
   });
   const said = { metrics: Object.fromEntries([...remove.map((name) => [name, null] as const), ...set]) };
-  return change(version, { said, text: changeText(set.length, remove.length, 'metric') }, address, context);
+  await change(version, { said, text: changeText(set.length, remove.length, 'metric') }, address, context);
 }
 
-export function keepCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
-  return change(version, { said: { expiresAtMs: null }, text: 'stays until it is deleted' }, address, context);
+export async function keepCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
+  await change(version, { said: { expiresAtMs: null }, text: 'stays until it is deleted' }, address, context);
 }
 
 export async function deleteCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {

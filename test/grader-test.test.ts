@@ -1,7 +1,9 @@
 /** `loopwright grader test` from outside: what it shows, its file and its exit code. */
+import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { arithmetic, checkGate, connect, readGate, runGrpo, withRun } from 'loopwright';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand } from './support/command.js';
@@ -73,6 +75,73 @@ export const task = defineTask({ name: 'stuck', environment: { name: 'stuck', dr
   expect(code).not.toBe(0);
   expect(stderr).toContain('held the thread for 1 s, at bad (empty), one');
   expect(await readdir(folder)).toEqual(['task.mjs']);
+});
+
+test.each([
+  [
+    'ends the process',
+    'process.exit(0)',
+    'the grader ended the process, with exit code 0; the last that began was bad (empty), one',
+  ],
+  [
+    'throws where nobody waits',
+    "setTimeout(() => { throw new TypeError('\\u001b[2Jlost') }); return new Promise(() => {})",
+    'thrown where nobody waits for it, by the grader: TypeError: \\x1b[2Jlost',
+  ],
+  [
+    'leaves a rejection to nobody',
+    "void Promise.reject(new Error('lost')); return new Promise(() => {})",
+    'thrown where nobody waits for it, by the grader: Error: lost',
+  ],
+])('a grader that %s fails the command, which says so, and its old result is gone', async (name, body, told) => {
+  const folder = join(parent, name.replaceAll(' ', '-'));
+  await mkdir(folder);
+  const task = (bad: string) => `import { defineTask } from 'loopwright';
+const problem = { id: 'one', question: '1+1=', answer: '2' };
+const grade = ({ text }) => { if (text === '') { ${bad} } return { status: 'ok', reward: text === '2' ? 1 : 0 }; };
+export const task = defineTask({ name: 'crash', environment: { name: 'crash', draw: () => problem, grade }, train: [problem] });
+`;
+  await writeFile(join(folder, 'task.mjs'), task(''));
+  expect(await runCommand(['grader', 'test', folder], { home })).toMatchObject({ code: 0 });
+  await writeFile(join(folder, 'task.mjs'), task(body));
+  const { code, stderr, stdout } = await runCommand(['grader', 'test', folder], { home });
+  expect(stderr).toContain(`error grader_failed: ${told}`);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(await readdir(folder)).toEqual(['task.mjs']);
+  const { events } = await runCommand(['grader', 'test', folder, '--json'], { home });
+  expect(events.at(-1)).toMatchObject({
+    type: 'error',
+    error: { code: 'grader_failed', details: { field: 'grader' } },
+  });
+});
+
+test('a grader that ends the process while checkGate tries it does not pass for a run that ended well', async () => {
+  const folder = join(parent, 'leaves');
+  await mkdir(folder);
+  await writeFile(
+    join(folder, 'run.mjs'),
+    `import { checkGate, defineTask } from 'loopwright';
+import { task as kept } from './task.mjs';
+let leave = false;
+const grade = (answer) => leave ? process.exit(0) : kept.environment.grade(answer);
+const task = defineTask({ ...kept, environment: { ...kept.environment, grade } });
+await checkGate({ file: new URL('grader-gate.json', import.meta.url).pathname, task });
+leave = true;
+await checkGate({ file: new URL('grader-gate.json', import.meta.url).pathname, task });
+`,
+  );
+  const task = `import { defineTask } from 'loopwright';
+const problem = { id: 'one', question: '1+1=', answer: '2' };
+const grade = ({ text }) => ({ status: 'ok', reward: text === '2' ? 1 : 0 });
+export const task = defineTask({ name: 'leaves', environment: { name: 'leaves', draw: () => problem, grade }, train: [problem] });
+`;
+  await writeFile(join(folder, 'task.mjs'), task);
+  expect(await runCommand(['grader', 'test', folder], { home })).toMatchObject({ code: 0 });
+  const ended = promisify(execFile)(process.execPath, [join(folder, 'run.mjs')]);
+  await expect(ended).rejects.toMatchObject({
+    code: 1,
+    stderr: 'The program ended while its grader was tested, before the run began: no grader may call process.exit.\n',
+  });
 });
 
 test('failures are told with their reason, once, and what changed with each result', async () => {

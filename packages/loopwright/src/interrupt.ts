@@ -1,6 +1,7 @@
 /** Ctrl-C: the first asks for a clean end, the second ends at once. */
 import { LoopwrightError } from '@loopwright/protocol';
 import { exitCodes } from './cli/exit-codes.js';
+import { endProcess } from './ending.js';
 
 export interface Interrupt extends Disposable {
   /** Aborted by the first Ctrl-C or SIGTERM. */
@@ -19,7 +20,7 @@ export interface InterruptOptions {
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /** Listens until it is disposed. */
-export function listenForInterrupt({ onInterrupt, remedy, exit = process.exit }: InterruptOptions): Interrupt {
+export function listenForInterrupt({ onInterrupt, remedy, exit = endProcess }: InterruptOptions): Interrupt {
   const controller = new AbortController();
   const interrupt = (): void => {
     if (controller.signal.aborted) {

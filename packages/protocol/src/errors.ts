@@ -245,7 +245,7 @@ export const errorCatalogue = {
   grader_failed: {
     status: 500,
     retryable: false,
-    doc: 'Too many samples could not be graded; the run was stopped.',
+    doc: 'Too many samples could not be graded, or the grader ended the process or threw where nobody waits; the work was stopped.',
     remedy: 'mend the grader; the first failure is the cause of this error',
   },
   grader_gate_failed: {

@@ -1,4 +1,5 @@
 /** grader-gate.json: the result beside the task, so that a run can ask for it. For Node. */
+import { writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { complaint } from '@loopwright/protocol';
 import type { JsonValue } from '../data/row.js';
@@ -119,6 +120,24 @@ export async function checkGate<P extends Problem>({
   return decision;
 }
 
+/** A grader that ends the process would let the program end as if all were done: before its run began, with exit code 0. */
+async function untilTested<T>(test: () => Promise<T>): Promise<T> {
+  const onExit = (code: number): void => {
+    if (code !== 0) return;
+    writeSync(
+      2,
+      'The program ended while its grader was tested, before the run began: no grader may call process.exit.\n',
+    );
+    process.exitCode = 1;
+  };
+  process.on('exit', onExit);
+  try {
+    return await test();
+  } finally {
+    process.off('exit', onExit);
+  }
+}
+
 /** The result or, where cases or grader are others by now, one that fails and says so. */
 async function upToDate<P extends Problem>(
   kept: GateResult,
@@ -126,12 +145,14 @@ async function upToDate<P extends Problem>(
   signal: AbortSignal | undefined,
 ): Promise<GateResult> {
   const { repeats: _, ...settings } = kept.settings;
-  const { result } = await testGrader(task, {
-    ...settings,
-    make: kept.making !== undefined,
-    repeats: 1,
-    ...(signal === undefined ? {} : { signal }),
-  });
+  const { result } = await untilTested(() =>
+    testGrader(task, {
+      ...settings,
+      make: kept.making !== undefined,
+      repeats: 1,
+      ...(signal === undefined ? {} : { signal }),
+    }),
+  );
   const changed = [
     result.casesHash === kept.casesHash ? [] : ['its cases'],
     result.casesHash !== kept.casesHash || result.outcomesHash === kept.outcomesHash ? [] : ['what it says of them'],

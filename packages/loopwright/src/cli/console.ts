@@ -15,13 +15,13 @@ export interface ConsoleOptions {
 export class Console {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  readonly #debug: boolean;
+  readonly debug: boolean;
   #json = false;
 
   constructor({ stdout, stderr, debug }: ConsoleOptions) {
     this.stdout = stdout;
     this.stderr = stderr;
-    this.#debug = debug;
+    this.debug = debug;
   }
 
   get json(): boolean {
@@ -75,7 +75,7 @@ export class Console {
           width: this.stderr,
         }),
       );
-    if (this.#debug) this.note(stackOf(error));
+    if (this.debug) this.note(stackOf(error));
   }
 }
 

@@ -1,17 +1,14 @@
 /** Ends the command where the user's code never gives the thread back: from within nothing can. */
 import { Worker } from 'node:worker_threads';
 import { escapeText } from '@loopwright/loops';
+import type { LastWordsOptions } from './last-words.js';
 import type { StuckWatched } from './stuck-worker.js';
 
-export interface StuckWatchOptions {
+export interface StuckWatchOptions extends LastWordsOptions {
   /** Milliseconds that the thread may be held, at least. */
   readonly limitMs: number;
-  /** Tell it as an event. */
-  readonly json: boolean;
   /** Whose loop it would be. */
   readonly who: 'grader' | 'task';
-  /** A file or folder that is removed then: such as an earlier result, which no longer holds. */
-  readonly stale?: string;
 }
 
 /** Bytes of the text that says where it is. */

@@ -1,7 +1,7 @@
 /** The thread of a watch: waits for signs of life, and ends the process when there are none. */
-import { rmSync, writeSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 import { LoopwrightError } from '@loopwright/protocol';
+import { tellLastWords } from './last-words.js';
 import type { StuckWatchOptions } from './stuck-watch.js';
 
 /** What the watch hands to its thread. */
@@ -12,7 +12,7 @@ export interface StuckWatched extends StuckWatchOptions {
   readonly place: Uint8Array;
 }
 
-const { beats, place, limitMs, json, who, stale } = workerData as StuckWatched; // true: the watch alone starts this
+const { beats, place, limitMs, who, ...words } = workerData as StuckWatched; // true: the watch alone starts this
 
 let silent = 0;
 for (let last = Atomics.load(beats, 0); last !== -1; ) {
@@ -33,9 +33,7 @@ function end(): never {
       remedy: 'bound the loop, or judge by regexMatch, sqlResult or unitTests, which are bounded',
     },
   });
-  if (stale !== undefined) rmSync(stale, { recursive: true, force: true });
-  if (json) writeSync(1, `${JSON.stringify({ type: 'error', error: error.toJSON() })}\n`);
-  else writeSync(2, `\nerror ${error.code}: ${error.message}\n  remedy    ${error.details.remedy}\n`);
+  tellLastWords(error, words);
   // The main thread listens to no gentler signal.
   process.kill(process.pid, 'SIGKILL');
   for (;;) Atomics.wait(beats, 0, Atomics.load(beats, 0));

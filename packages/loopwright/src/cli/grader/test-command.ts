@@ -3,11 +3,11 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { escapeText, testGrader } from '@loopwright/loops';
 import { gateFileName, writeGate } from '@loopwright/loops/node';
 import { listenForInterrupt } from '../../interrupt.js';
+import { CodeWatch } from '../code-watch.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { SlowNotes } from '../slow-notes.js';
 import { StatusLine } from '../status-line.js';
-import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
 import { showGate } from './show-gate.js';
 
@@ -32,7 +32,7 @@ export async function graderTestCommand(
   using status = new StatusLine(console);
   const slow = new SlowNotes(console);
   const target = out === undefined ? join(dirname(file), gateFileName) : resolve(out);
-  using watch = new StuckWatch({ limitMs: timeout * 1000, json: console.json, who: 'grader', stale: target });
+  using watch = new CodeWatch(console, { limitMs: timeout * 1000, who: 'grader', stale: target });
   const startMs = performance.now();
   const { result, outcomes } = await testGrader(task, {
     ...{ repeats, concurrency, timeoutMs: timeout * 1000, signal: interrupt.signal, make: labelledOnly !== true },

@@ -10,12 +10,12 @@ import {
 } from '@loopwright/loops/node';
 import { complaint } from '@loopwright/protocol';
 import { listenForInterrupt } from '../../interrupt.js';
+import { CodeWatch } from '../code-watch.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { tellDamage } from '../runs/damage.js';
 import { folderText, numberText } from '../runs/text.js';
 import { StatusLine } from '../status-line.js';
-import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
 import { formatTable } from '../text.js';
 import { textOf } from './samples-text.js';
@@ -50,7 +50,7 @@ export async function regradeCommand(
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping.') });
   using status = new StatusLine(console);
   const timeoutMs = timeout * 1000;
-  using watch = new StuckWatch({ limitMs: timeoutMs, json: console.json, who: 'grader' });
+  using watch = new CodeWatch(console, { limitMs: timeoutMs, who: 'grader' });
   const listed = await Promise.all(
     [task.train, task.heldOut].map((source) => (source === undefined ? [] : readProblems(source))),
   );

@@ -5,12 +5,12 @@ import { escapeText } from '@loopwright/loops';
 import { type SmokePart, type SmokeProgress, smoke } from '@loopwright/loops/node';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
+import { CodeWatch } from '../code-watch.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import { SlowNotes } from '../slow-notes.js';
 import { StatusLine } from '../status-line.js';
-import { StuckWatch } from '../stuck-watch.js';
 import { loadTask } from '../task-module.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -34,7 +34,7 @@ export async function smokeCommand(
   try {
     using status = new StatusLine(console);
     const slow = new SlowNotes(console);
-    using watch = new StuckWatch({ limitMs: heldMs, json: console.json, who: 'task', stale: folder });
+    using watch = new CodeWatch(console, { limitMs: heldMs, who: 'task', stale: folder });
     console.line(
       `${console.paint.bold(escapeText(task.name))}: ${prompts} prompts and ${steps} steps of the bundled model`,
     );

@@ -1,6 +1,6 @@
 /** Samples from outside: shown side by side as text alone, reported, and signed off. */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@loopwright/testkit';
@@ -20,7 +20,8 @@ const answer = (text, reward) => ({
   sequence: { tokens: [7, 8, 9], logprobs: [-0.5, -0.25, -0.75], stopReason: 'stop' },
 });
 const problem = (id) => ({ id, question: 'Question ' + id + '?', answer: id });
-await withRun({ folder: 'runs/toy', config: {}, samples: { groupsPerStep: 1 } }, async (run) => {
+const task = { name: 'toy\\u202e', file: 'program.mjs' };
+await withRun({ folder: 'runs/toy', config: {}, task, samples: { groupsPerStep: 1 } }, async (run) => {
   for (const step of [1, 2, 3, 4]) {
     const rollouts = (id) => [answer('<b>\\u001b[31m' + id + ' at ' + step + '\\nsecond line', step / 4), answer('no', 0)];
     const groups = ['a', 'b'].map((id) => ({ problem: problem(id), prompt: [5], rollouts: rollouts(id) }));
@@ -82,9 +83,42 @@ export const task = defineTask({ name: 'other', environment: { name: 'other', dr
   expect(stdout).toContain('8 answers graded again: 8 have another reward now.');
   expect(stdout).toMatch(/flipped +8: from above/);
   expect(stdout).toMatch(/1 +train +a +0 +0\.25 +0 +\+ → − +<b>\\x1b\[31ma at 1\\nsecond line/);
-  expect(stdout).toMatch(/grader then +not recorded/);
+  expect(stdout).toContain('Another task: the run’s is toy\\u{202e}, this one other.');
+  expect(stdout).toMatch(/grader then +[0-9a-f]{16}\n +grader now +[0-9a-f]{16}\n/);
   const { events } = await loopwright('samples', 'runs/toy', '--regrade', 'task.mjs', '--json');
-  expect(events.at(-1)).toMatchObject({ type: 'regrading', graded: 8, flipped: 8, grader: { before: null } });
+  expect(events.at(-1)).toMatchObject({ type: 'regrading', graded: 8, flipped: 8, task: { now: 'other' } });
+  // A run of before these were kept.
+  const [toy, old] = ['toy', 'old'].map((name) => join(folder.path, 'runs', name)) as [string, string]; // two of two
+  await cp(toy, old, { recursive: true });
+  const { task: _task, grader: _grader, ...record } = JSON.parse(await readFile(join(old, 'run.json'), 'utf8'));
+  await writeFile(join(old, 'run.json'), JSON.stringify(record));
+  const unknown = await loopwright('samples', 'runs/old', '--regrade', 'task.mjs');
+  expect(unknown.stdout).toMatch(/^8 answers graded again[\s\S]*grader then +not recorded/);
+});
+
+test('answers that can not be graded now are told apart, with the first cause; the same task is no other', async () => {
+  const failing = `
+import { defineTask } from ${JSON.stringify(import.meta.resolve('loopwright'))};
+const draw = () => ({ id: 'a', question: 'a', answer: 'a' });
+const grade = ({ text }) => {
+  if (text === 'no') throw new RangeError('no \\u001b[2J answer');
+  return { status: 'ok', reward: 1 };
+};
+export const task = defineTask({ name: 'toy\\u202e', environment: { name: 'toy', draw, grade } });
+`;
+  await writeFile(join(folder.path, 'failing.mjs'), failing);
+  const { stdout, code } = await loopwright('samples', 'runs/toy', '--regrade', 'failing.mjs');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /4 answers graded again: 3 have another reward now\.\n4 more could not be graded \(grader_error 4\)\. The first, answer 1 to a of step 1: RangeError: no \\x1b\[2J answer\n/,
+  );
+  expect(stdout).not.toMatch(/0 +grader_error/);
+  expect(stdout).not.toContain('Another task');
+  const { events } = await loopwright('samples', 'runs/toy', '--regrade', 'failing.mjs', '--json');
+  const failures = events.filter(({ type }) => type === 'regrade-failed');
+  expect(failures).toHaveLength(4);
+  expect(failures[0]).toMatchObject({ step: 1, problem: 'a', member: 1, status: 'grader_error' });
+  expect(events.at(-1)).toMatchObject({ graded: 8, changed: 3, failed: 4 });
 });
 
 test('a sign-off is kept with what was seen, and told by show and report', async () => {

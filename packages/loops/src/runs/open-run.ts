@@ -7,6 +7,7 @@ import type { Tokenizer } from '@loopwright/text';
 import { counted } from '../counted.js';
 import type { DataHash } from '../data/data-hash.js';
 import { type DataDigest, dataDigest } from '../data/digest.js';
+import { checkTaskName } from '../tasks/define-task.js';
 import { GuardedTracker } from '../tracking/guarded.js';
 import { jsonlTracker } from '../tracking/jsonl-tracker.js';
 import type { TrackedRun, Tracker } from '../tracking/tracker.js';
@@ -39,8 +40,8 @@ export interface OpenRunOptions {
    * `loopwright eval` finds what was trained on. Of large files, give `await data.hash()`, which knows no prompts; other data is read through once.
    */
   readonly data?: Readonly<Record<string, Iterable<unknown> | AsyncIterable<unknown> | DataDigest | DataHash>>;
-  /** Module that exports the task, such as `fileURLToPath(new URL('task.ts', import.meta.url))`: the version of its grader is kept. */
-  readonly task?: string;
+  /** The task's name and its module, or the module alone, such as `fileURLToPath(new URL('task.ts', import.meta.url))`: name and version of its grader are kept. */
+  readonly task?: string | TaskOrigin;
   /**
    * Go on in `folder` after its newest checkpoint, or the one that this function chooses of them, newest first: what was kept of later steps is dropped.
    * Without a checkpoint it begins again, in the same folder.
@@ -73,6 +74,14 @@ export interface OpenRunOptions {
   readonly repeatOf?: string;
   /** Milliseconds since 1970; default the system's clock. */
   readonly now?: () => number;
+}
+
+/** Where a task comes from: its module isn't loaded for its name. */
+export interface TaskOrigin {
+  /** Of the task, as it calls itself. */
+  readonly name: string;
+  /** Path of the module that exports it. */
+  readonly file: string;
 }
 
 /** Nobody else can go on with the run meanwhile. Undefined is to begin again. */
@@ -181,7 +190,10 @@ export async function withRun<T>(options: OpenRunOptions, body: (run: Run) => Pr
   return result;
 }
 
-type Facts = Pick<RunRecord, 'config' | 'seeds' | 'data' | 'versions' | 'source' | 'grader' | 'command' | 'repeatOf'>;
+type Facts = Pick<
+  RunRecord,
+  'config' | 'seeds' | 'data' | 'versions' | 'source' | 'task' | 'grader' | 'command' | 'repeatOf'
+>;
 
 async function factsOf({
   config,
@@ -206,11 +218,18 @@ async function factsOf({
     data: Object.fromEntries(digests),
     versions: await collectVersions(packages, packagesFrom),
     source: await sourceOf(command.cwd),
-    ...(task === undefined ? {} : { grader: await graderVersion(task) }),
+    ...(await taskFacts(task)),
     command,
     ...(repeatOf === undefined ? {} : { repeatOf }),
   };
   return { facts, prompts };
+}
+
+async function taskFacts(task: OpenRunOptions['task']): Promise<Pick<RunRecord, 'task' | 'grader'>> {
+  if (task === undefined) return {};
+  if (typeof task === 'string') return { grader: await graderVersion(task) };
+  checkTaskName('options.task.name', task.name);
+  return { task: task.name, grader: await graderVersion(task.file) };
 }
 
 type GivenData = NonNullable<OpenRunOptions['data']>[string];

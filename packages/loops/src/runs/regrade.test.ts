@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Environment, Problem } from '../environments/environment.js';
 import { graderVersion } from './grader-version.js';
 import { openRun } from './open-run.js';
-import { type RegradedSample, regradeSamples } from './regrade.js';
+import { type RegradedSample, type RegradingFailure, regradeSamples } from './regrade.js';
+import { readRecord } from './run-record.js';
 import type { SampledRollouts } from './run-samples.js';
 
 let directory: TemporaryDirectory;
@@ -42,8 +43,13 @@ const environment: Environment = {
 
 async function regrade(problems: readonly Problem[] = []) {
   const changed: RegradedSample[] = [];
-  const regrading = await regradeSamples(folder, { environment, problems, onChange: (each) => changed.push(each) });
-  return { regrading, changed };
+  const failures: RegradingFailure[] = [];
+  const told = {
+    onChange: (each: RegradedSample) => changed.push(each),
+    onFailure: (each: RegradingFailure) => failures.push(each),
+  };
+  const regrading = await regradeSamples(folder, { environment, problems, ...told });
+  return { regrading, changed, failures };
 }
 
 describe('regrading', () => {
@@ -79,10 +85,16 @@ describe('regrading', () => {
       ],
       1,
     );
-    const { regrading, changed } = await regrade();
-    expect(regrading).toMatchObject({ graded: 4, failed: 1, compared: 1, flipped: 0 });
-    expect(changed[0]).toMatchObject({ status: 'grader_error', reward: { before: 1 } });
-    expect(changed[0]?.reward).not.toHaveProperty('after');
+    const { regrading, changed, failures } = await regrade();
+    expect(regrading).toMatchObject({ graded: 4, changed: 2, failed: 1, compared: 1, flipped: 0 });
+    // Apart from those that changed, with the cause.
+    expect(changed.map(({ sample, reward }) => [sample.problem, reward])).toEqual([
+      ['whole', { before: 0, after: 0 }],
+      ['part', { before: 2, after: 1 }],
+      ['part', { before: -1, after: 0 }],
+    ]);
+    expect(failures).toMatchObject([{ status: 'grader_error', reward: { before: 1 }, error: { message: 'broken' } }]);
+    expect(failures[0]?.reward).not.toHaveProperty('after');
   });
 
   it('counts failures that keep the reward which failures had before', async () => {
@@ -119,6 +131,24 @@ describe('regrading', () => {
     await keep([{ problem: { id: 'a', question: 'a?', test: () => 1 } as { id: string }, rollouts: [answer('1', 1)] }]);
     await expect(regrade()).rejects.toThrow('none of 1 is known by its id');
     expect((await regrade([problem('a')])).regrading).toMatchObject({ graded: 1, changed: 0 });
+  });
+});
+
+describe('the task of a run', () => {
+  it('is kept by name and version, or by version alone, and stays where the run goes on', async () => {
+    const file = join(directory.path, 'task.ts');
+    await writeFile(file, 'export const task = 1;');
+    const { sha256 } = await graderVersion(file);
+    await (await openRun({ folder, config: {}, task: { name: 'sums', file } })).finish('interrupted');
+    expect(await readRecord(folder)).toMatchObject({ task: 'sums', grader: { sha256 } });
+    await (await openRun({ folder, config: {}, task: file, resumeAfter: 0 })).finish();
+    expect(await readRecord(folder)).toMatchObject({ task: 'sums', grader: { sha256 } });
+    folder = join(directory.path, 'nameless');
+    await (await openRun({ folder, config: {}, task: file })).finish();
+    expect(await readRecord(folder)).toMatchObject({ grader: { sha256 } });
+    expect(await readRecord(folder)).not.toHaveProperty('task');
+    const nothing = { name: undefined, file } as never;
+    await expect(openRun({ folder, config: {}, task: nothing })).rejects.toThrow('options.task.name: expected');
   });
 });
 

@@ -16,7 +16,7 @@ export type AdvantageSign = 1 | 0 | -1;
 /** An answer whose reward, or whose advantage's sign, is another now. */
 export interface RegradedSample {
   readonly sample: RunSample;
-  /** Absent where the grader failed. */
+  /** Absent where the grader failed: then also kept as it was, where failures had a reward in the run. */
   readonly reward: { readonly before?: number; readonly after?: number };
   /** How it is judged now, such as `ok`, `unparsed`, `grader_error`. */
   readonly status: string;
@@ -24,15 +24,21 @@ export interface RegradedSample {
   readonly advantage?: { readonly before: AdvantageSign; readonly after: AdvantageSign };
 }
 
+/** An answer that could not be graded now. */
+export interface RegradingFailure extends RegradedSample {
+  /** What the grader threw. Its message may be content. */
+  readonly error: unknown;
+}
+
 export interface Regrading {
-  /** Answers that were graded again. */
+  /** Answers that were handed to the grader. */
   readonly graded: number;
   /** Answers whose problem is not known any more, or that are episodes: they are left as they are. */
   readonly unknown: number;
   readonly episodes: number;
-  /** Of `graded`: another reward, or one where there was none, or the other way round. */
+  /** Of `graded`: another reward, or one where there was none. */
   readonly changed: number;
-  /** Of `graded`: failed now. */
+  /** Of `graded`, and not of `changed`: could not be graded now. */
   readonly failed: number;
   /** Answers whose advantage is known before and after: those of groups that are stored whole, with a reward both times. */
   readonly compared: number;
@@ -55,6 +61,8 @@ export interface RegradeOptions<P extends Problem> {
   readonly onAnswer?: (sample: RunSample) => void;
   /** Called for each answer that changed, in the order in which they are stored. */
   readonly onChange?: (sample: RegradedSample) => void;
+  /** Called for each that could not be graded, in place of `onChange`. */
+  readonly onFailure?: (failure: RegradingFailure) => void;
   /** Called after each step. */
   readonly onProgress?: (graded: number) => void;
   readonly signal?: AbortSignal;
@@ -79,6 +87,7 @@ export async function regradeSamples<P extends Problem>(
     timeoutMs = gradingTimeoutMs,
     onAnswer,
     onChange,
+    onFailure,
     onProgress,
     signal,
   } = options;
@@ -99,12 +108,12 @@ export async function regradeSamples<P extends Problem>(
       counts.graded += known.length;
       counts.unknown += graded.filter(({ after }) => after === 'unknown').length;
       counts.episodes += graded.filter(({ after }) => after === 'episode').length;
-      counts.failed += known.filter(({ after }) => after.isFailed).length;
+      counts.failed += known.filter(({ after }) => after.failure !== undefined).length;
       const advantages = advantageSigns(known);
       for (const each of known) {
         const { sample, after } = each;
         const advantage = advantages.get(sample);
-        const isChanged = sample.reward !== after.reward;
+        const isChanged = after.failure === undefined && sample.reward !== after.reward;
         if (isChanged) counts.changed += 1;
         if (advantage !== undefined) {
           signs.compared += 1;
@@ -112,12 +121,13 @@ export async function regradeSamples<P extends Problem>(
           else if (advantage.before === 0 && advantage.after !== 0) signs.gained += 1;
           else if (advantage.before !== 0 && advantage.after === 0) signs.lost += 1;
         }
-        if (!isChanged && (advantage === undefined || advantage.before === advantage.after)) continue;
         const reward = {
           ...(sample.reward === undefined ? {} : { before: sample.reward }),
           ...(after.reward === undefined ? {} : { after: after.reward }),
         };
-        onChange?.({ sample, reward, status: after.status, ...(advantage === undefined ? {} : { advantage }) });
+        const regraded = { sample, reward, status: after.status, ...(advantage === undefined ? {} : { advantage }) };
+        if (after.failure !== undefined) onFailure?.({ ...regraded, ...after.failure });
+        else if (isChanged || (advantage !== undefined && advantage.before !== advantage.after)) onChange?.(regraded);
       }
       onProgress?.(counts.graded);
     }
@@ -150,7 +160,7 @@ async function* byStep(samples: AsyncIterable<RunSample>): AsyncGenerator<readon
 interface Regraded {
   readonly status: string;
   /** Also where a reward is kept that failures had before. */
-  readonly isFailed: boolean;
+  readonly failure?: { readonly error: unknown };
   readonly reward?: number;
 }
 
@@ -180,7 +190,8 @@ async function gradeAll<P extends Problem>(
         const stopReason = segment.stop === 'length' ? ('length' as const) : ('stop' as const);
         onAnswer?.(sample);
         const after = await grade({ problem, completion: segment.text, stopReason });
-        results[at] = { status: after.status, isFailed: rewardIn(after) === undefined, ...rewardNow(sample, after) };
+        const failure = after.status === 'unfinished' || !isFailure(after) ? {} : { failure: { error: after.error } };
+        results[at] = { status: after.status, ...failure, ...rewardNow(sample, after) };
       }
     }
   };

@@ -53,6 +53,8 @@ const runRecord = z.object({
   versions: z.object({ node: z.string(), platform: z.string(), packages: z.record(z.string(), z.string()) }),
   /** Of the program, where it lies in a git repository. */
   source: z.object({ commit: z.string(), dirty: z.boolean() }).nullable(),
+  /** The task's name, where the run was told of it. */
+  task: z.string().optional(),
   /** Which version of the task's grader judged, where the run was told of its module. */
   grader: z.object({ sha256: z.string(), modules: count }).optional(),
   /** How the gate of the grader let the run begin, and go on where that was another: at which step it was asked. */

@@ -20,13 +20,7 @@ export function defineTask<P extends Problem>(task: Task<P>): Task<P> {
   if (unknownField !== undefined)
     throw complaint({ field: `task.${unknownField.slice(0, 60)}`, expected: fields.join(', '), got: 'another name' });
   const { name, environment, train, heldOut, cases, badFromGood, model, settings } = task;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-  if (typeof name !== 'string' || name.trim() === '' || name.length > 100 || /[\u0000-\u001f\u007f]/.test(name))
-    throw complaint({
-      field: 'task.name',
-      expected: '1 to 100 characters without control characters',
-      got: kind(name),
-    });
+  checkTaskName('task.name', name);
   checkEnvironment(environment);
   checkSource('task.train', train);
   checkSource('task.heldOut', heldOut);
@@ -37,6 +31,17 @@ export function defineTask<P extends Problem>(task: Task<P>): Task<P> {
   if (settings !== undefined) requireObject('task.settings', settings);
   resolveSettings(settings, 'task.settings');
   return task;
+}
+
+/** @throws `invalid_argument` */
+export function checkTaskName(field: string, name: unknown): asserts name is string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  if (typeof name !== 'string' || name.trim() === '' || name.length > 100 || /[\u0000-\u001f\u007f]/.test(name))
+    throw complaint({
+      field,
+      expected: '1 to 100 characters without control characters',
+      got: kind(name),
+    });
 }
 
 function checkEnvironment(environment: unknown): void {

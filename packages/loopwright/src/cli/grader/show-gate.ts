@@ -1,7 +1,7 @@
 /** The result of a grader's test, for people. */
 import { counted, escapeText, type GateOutcome, type GateResult } from '@loopwright/loops';
-import { LoopwrightError } from '@loopwright/protocol';
 import type { Console } from '../console.js';
+import { failureText, shortened } from '../failure-text.js';
 import { showFindings } from '../findings-text.js';
 import { formatTable } from '../text.js';
 
@@ -151,9 +151,7 @@ function placeOf({ case: { label, kind, origin, problem } }: GateOutcome): strin
 function gradeText(grade: GateOutcome['grade'], told: Set<string>): string {
   if ('reward' in grade) return `reward ${grade.reward}`;
   if (grade.status !== 'grader_error') return grade.status;
-  const { error } = grade;
-  const name = LoopwrightError.isInstance(error) || !(error instanceof Error) ? '' : `${error.name}: `;
-  const reason = shortened(escapeText(`${name}${error instanceof Error ? error.message : String(error)}`));
+  const reason = failureText(grade.error);
   if (told.has(reason)) return grade.status;
   told.add(reason);
   return `${grade.status} (${reason})`;
@@ -161,9 +159,5 @@ function gradeText(grade: GateOutcome['grade'], told: Set<string>): string {
 
 function shownText({ case: { completion } }: GateOutcome): string {
   const text = typeof completion === 'string' ? completion : completion.map((turn) => turn.text).join(' ⏎ ');
-  return shortened(escapeText(text.slice(0, shownCharacters + 1)));
-}
-
-function shortened(text: string): string {
-  return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
+  return shortened(escapeText(text.slice(0, shownCharacters + 1)), shownCharacters);
 }

@@ -62,6 +62,7 @@ function factsOf(run: StoredRun): [string, string][] {
     ['id', record.id],
     ['started', timeText(Date.parse(record.startedAt))],
     ['took', `${durationText(durationOf(run))}, ${lastStep(run)} steps`],
+    ...(record.task === undefined ? [] : [['task', record.task] as [string, string]]),
     ...(record.repeatOf === undefined ? [] : [['repeats', record.repeatOf] as [string, string]]),
     ...resumed.map(({ at, afterStep }): [string, string] => [
       'resumed',

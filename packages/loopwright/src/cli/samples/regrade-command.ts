@@ -1,10 +1,11 @@
 /** `loopwright samples RUN --regrade TASK`: what another version of the grader makes of stored answers. */
-import { escapeText, isAnswerEnvironment, readProblems, truncateText } from '@loopwright/loops';
+import { counted, escapeText, isAnswerEnvironment, readProblems, truncateText } from '@loopwright/loops';
 import {
   type AdvantageSign,
   graderVersion,
   type RegradedSample,
   type Regrading,
+  type RunSample,
   readRun,
   regradeSamples,
 } from '@loopwright/loops/node';
@@ -13,11 +14,13 @@ import { listenForInterrupt } from '../../interrupt.js';
 import { CodeWatch } from '../code-watch.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
+import { failureText } from '../failure-text.js';
 import { tellDamage } from '../runs/damage.js';
 import { folderText, numberText } from '../runs/text.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { formatTable } from '../text.js';
+import { RegradingFailures } from './regrading-failures.js';
 import { textOf } from './samples-text.js';
 
 /** Changed answers that are printed; all are events. */
@@ -56,6 +59,7 @@ export async function regradeCommand(
   );
   const changed: RegradedSample[] = [];
   let left = 0;
+  const failures = new RegradingFailures();
   await tellDamage(run, console);
   const regrading = await regradeSamples(run.folder, {
     ...{ environment, problems: listed.flat(), concurrency, timeoutMs, signal: interrupt.signal },
@@ -63,16 +67,25 @@ export async function regradeCommand(
     onProgress: (graded) => status.show({ event: { type: 'progress', graded }, text: `graded ${graded}` }),
     onChange: (each) => {
       const { sample, ...rest } = each;
-      const { step, problem, member } = sample;
-      console.event({ type: 'regraded', of: sample.type, step, problem, member, ...rest });
+      console.event({ type: 'regraded', ...placeOf(sample), ...rest });
       if (changed.length < shown) changed.push(each);
       else left += 1;
+    },
+    onFailure: (failure) => {
+      const { sample, error, ...rest } = failure;
+      console.event({ type: 'regrade-failed', ...placeOf(sample), ...rest, cause: failureText(error) });
+      failures.add(failure);
     },
   });
   status.clear();
   const grader = { before: before ?? null, now: version.sha256 };
-  console.event({ type: 'regrading', run: run.folder, grader, ...regrading });
-  show(regrading, { changed, left }, console);
+  const names = { before: run.record.task ?? null, now: task.name };
+  console.event({ type: 'regrading', run: run.folder, task: names, grader, ...regrading });
+  if (names.before !== null && names.before !== names.now)
+    console.line(
+      `Another task: the run’s is ${escapeText(names.before)}, this one ${escapeText(names.now)}. A change may be the task’s, not the grader’s.`,
+    );
+  show(regrading, { changed, left, failures }, console);
   console.line();
   console.table([
     ['run', folderText(run)],
@@ -81,22 +94,27 @@ export async function regradeCommand(
   ]);
 }
 
+function placeOf({ type, step, problem, member }: RunSample) {
+  return { of: type, step, problem, member };
+}
+
 interface Changed {
   /** That are shown. */
   readonly changed: readonly RegradedSample[];
   readonly left: number;
+  readonly failures: RegradingFailures;
 }
 
-function show(regrading: Regrading, { changed, left }: Changed, console: Console): void {
+function show(regrading: Regrading, { changed, left, failures }: Changed, console: Console): void {
   const { graded, unknown, episodes, failed, compared, flipped, gained, lost } = regrading;
-  console.line(`${graded} answers graded again: ${regrading.changed} have another reward now.`);
+  console.line(`${counted(graded - failed, 'answer')} graded again: ${regrading.changed} have another reward now.`);
+  for (const line of failures.lines()) console.line(line);
   console.line();
   console.table([
     ['advantages', `${compared} compared, of groups that are stored whole`],
     ['flipped', `${flipped}: from above the mean of the group to below, or the other way round`],
     ['gained', `${gained}: from 0 to something`],
     ['lost', `${lost}: to 0`],
-    ...(failed > 0 ? [['failed', `${failed} could not be graded now`] as const] : []),
     ...(unknown > 0
       ? [['unknown', `${unknown}: their problems were not kept, and the task doesn’t list them`] as const]
       : []),

@@ -15,6 +15,7 @@ import { checkHeldOut, costOf, type HeldOutCheck, readPrices } from '@loopwright
 import { complaint, otherComparison } from '@loopwright/protocol';
 import { connect } from '../../connect.js';
 import { listenForInterrupt } from '../../interrupt.js';
+import { placeOf } from '../../training/resume-place.js';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
@@ -25,6 +26,7 @@ import { type EvalResults, evalMetrics } from './eval-metrics.js';
 import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
 import { type EvaluatedModel, type StartModel, startModel, versionModel } from './models.js';
 import { commandSuite, type Suite, taskSuite } from './suites.js';
+import { checkTrainedBy } from './trained-by.js';
 
 export interface EvalCommandOptions extends ServerAddress {
   readonly against?: string;
@@ -52,7 +54,7 @@ export async function evalCommand(
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping; nothing is attached.') });
   using status = new StatusLine(console);
   const { signal } = interrupt;
-  const { problems, note } = await heldOutOf(task, options, console);
+  const { problems, notes } = await heldOutOf(task, options);
   const url = options.url ?? settings.url;
   const apiKey = options.apiKey ?? (url === undefined ? randomUUID() : settings.apiKey);
   await using service = await connect({
@@ -61,6 +63,11 @@ export async function evalCommand(
   });
   const candidate = await versionModel(service, version);
   const start = await startModel(service, against, candidate);
+  const { run: runs = [] } = options;
+  const doubts = await checkTrainedBy(service.registry, { version: candidate, runs, place: placeOf(service) });
+  const said = [...notes, ...doubts];
+  for (const line of said) console.note(`note: ${line}`);
+  const note = said.join('; ') || 'held-out rows compared with the run’s';
   const tokenizer = await candidate.sampler.getTokenizer();
   const comparison = await compareModels({
     ...{ environment: task.environment, problems, tokenizer, signal, timed },
@@ -173,8 +180,7 @@ function pooled(suites: readonly ShownSuite[]): PairedComparison | undefined {
 async function heldOutOf(
   task: Task,
   { run: runs = [], problems: most, leaveOut = false }: EvalCommandOptions,
-  console: Console,
-): Promise<{ readonly problems: readonly Problem[]; readonly note: string }> {
+): Promise<{ readonly problems: readonly Problem[]; readonly notes: readonly string[] }> {
   if (task.heldOut === undefined)
     throw complaint({
       field: 'task.heldOut',
@@ -197,9 +203,7 @@ async function heldOutOf(
     });
   const problems = check.fresh.slice(0, most);
   const validated = problems.filter((problem) => check.validated.includes(problem));
-  const said = heldOutNotes({ ...check, validated }, runs);
-  for (const line of said) console.note(`note: ${line}`);
-  return { problems, note: said.join('; ') || 'held-out rows compared with the run’s' };
+  return { problems, notes: heldOutNotes({ ...check, validated }, runs) };
 }
 
 function heldOutNotes(check: HeldOutCheck<Problem>, runs: readonly string[]): string[] {

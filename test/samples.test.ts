@@ -125,7 +125,10 @@ test('a sign-off is kept with what was seen, and told by show and report', async
   const before = await loopwright('runs', 'show', 'runs/toy');
   expect(before.stdout).toMatch(/signed off +by nobody/);
   const { stdout } = await loopwright('samples', 'runs/toy', '--sign-off', 'Ada <i>', '--note', 'fine');
-  expect(stdout).toMatch(/Signed off by Ada <i>, 20\d\d-.* who saw 5 answers to 1 problem at steps 1, 3, 4: “fine”/);
+  expect(stdout).toMatch(
+    /Signed off by Ada <i>, 20\d\d-.* who saw 5 answers to 1 problem at steps 1, 3, 4, in full: “fine”/,
+  );
+  expect(stdout).not.toContain('--full');
   expect((await loopwright('runs', 'show', 'runs/toy')).stdout).toMatch(/signed off +by Ada <i>/);
   await loopwright('report', 'runs/toy');
   const page = await readFile(join(folder.path, 'runs', 'toy', 'report.html'), 'utf8');
@@ -133,6 +136,28 @@ test('a sign-off is kept with what was seen, and told by show and report', async
   expect(page).toContain('<summary>1 + 3 tokens</summary><pre>prompt 5\nanswer 7:-0.500 8:-0.250 9:-0.750</pre>');
   expect(page).toContain('&lt;b&gt;\\x1b[31ma at 4');
   expect(page).not.toMatch(/<b>\\x1b|<i>/);
+});
+
+test('what is shown in part is counted once, and a sign-off says so', async () => {
+  const toy = join(folder.path, 'runs', 'toy', 'samples.jsonl');
+  const long = join(folder.path, 'runs', 'long');
+  await cp(join(folder.path, 'runs', 'toy'), long, { recursive: true });
+  const lines = (await readFile(toy, 'utf8')).replaceAll('\\nsecond line', '\\nline'.repeat(20));
+  await writeFile(join(long, 'samples.jsonl'), lines);
+  const inPart = await loopwright('samples', 'runs/long', '--sign-off', 'Ada');
+  expect(inPart.stdout.match(/shown in part/g)).toHaveLength(1);
+  // Three beside each other, and the longest of the last step, which is its best.
+  expect(inPart.stdout).toContain('\n4 of 5 answers are shown in part: --full shows all.\n');
+  expect(inPart.stdout).toMatch(/Signed off by Ada, .* at steps 1, 3, 4, some in part\n/);
+  const whole = await loopwright('samples', 'runs/long', '--sign-off', 'Ada', '--full');
+  expect(whole.stdout).not.toContain('shown in part');
+  expect(whole.stdout).toMatch(/Signed off by Ada, .* at steps 1, 3, 4, in full\n/);
+  // Events hold whole texts, whatever would be shown.
+  const { events } = await loopwright('samples', 'runs/long', '--sign-off', 'Ada', '--json');
+  expect(
+    events.filter(({ type }) => type === 'sign-off').map(({ seen }) => (seen as { whole: unknown }).whole),
+  ).toEqual(expect.arrayContaining([false, true]));
+  expect(events.at(-1)).toMatchObject({ type: 'sign-off', seen: { samples: 5, whole: true } });
 });
 
 const guide = new URL('../docs/guides/samples.md', import.meta.url);

@@ -111,12 +111,13 @@ describe('a sign-off', () => {
   it('says who saw what, and stays beside earlier ones', async () => {
     const seen = await keep({});
     await addSignOff(folder, { name: ' Ada ', seen, now: () => 0 });
-    await addSignOff(folder, { name: 'Grace', note: 'short', seen: seen.slice(0, 1) });
+    await addSignOff(folder, { name: 'Grace', note: 'short', seen: seen.slice(0, 1), isWhole: false });
     const [first, second] = await readSignOffs(folder);
     expect(first).toMatchObject({
       ...{ name: 'Ada', note: '', at: '1970-01-01T00:00:00.000Z' },
       seen: { samples: 6, problems: 3, steps: [1], sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
     });
+    expect([first?.seen.whole, second?.seen.whole]).toEqual([undefined, false]);
     expect([second?.note, second?.seen.samples, second?.seen.sha256 === first?.seen.sha256]).toEqual([
       'short',
       1,

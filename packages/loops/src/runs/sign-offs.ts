@@ -22,6 +22,8 @@ const signOff = z.object({
     problems: z.number().int().min(0),
     /** Steps of which there were answers, ascending. */
     steps: z.array(z.number().int().min(0)),
+    /** Whether each answer and its question were shown from beginning to end; absent where that isn't known. */
+    whole: z.boolean().optional(),
     /** SHA-256 of the answers as they are stored, a line each, in the order in which they were shown. */
     sha256: z.string(),
   }),
@@ -37,6 +39,8 @@ export interface SignOffOptions {
   readonly note?: string;
   /** What was shown. */
   readonly seen: readonly RunSample[];
+  /** Whether each was shown from beginning to end; absent: not known. */
+  readonly isWhole?: boolean;
   /** Milliseconds since 1970; default the system's clock. */
   readonly now?: () => number;
 }
@@ -48,7 +52,7 @@ export interface SignOffOptions {
  */
 export async function addSignOff(
   folder: string,
-  { name, note = '', seen, now = Date.now }: SignOffOptions,
+  { name, note = '', seen, isWhole, now = Date.now }: SignOffOptions,
 ): Promise<SignOff> {
   if (name.trim() === '' || name.length > limits.name)
     throw complaint({
@@ -78,6 +82,7 @@ export async function addSignOff(
       samples: seen.length,
       problems: new Set(seen.map(({ problem }) => problem)).size,
       steps: [...new Set(seen.map(({ step }) => step))].sort((a, b) => a - b),
+      ...(isWhole === undefined ? {} : { whole: isWhole }),
       sha256: hash.digest('hex'),
     },
   };

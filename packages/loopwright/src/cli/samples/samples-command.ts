@@ -6,7 +6,7 @@ import type { CommandContext } from '../context.js';
 import { tellDamage } from '../runs/damage.js';
 import { folderText } from '../runs/text.js';
 import { comparedSamples, markedSamples } from './compared-samples.js';
-import { showCompared, showMarked, showTokens } from './samples-text.js';
+import { type Shortened, showCompared, showMarked, showTokens } from './samples-text.js';
 import { signOffText } from './sign-off-text.js';
 
 export interface SamplesCommandOptions {
@@ -44,34 +44,60 @@ export async function samplesCommand(
     });
   const size = { width: console.stdout.columns ?? plainWidth, lines: full ? Number.POSITIVE_INFINITY : someLines };
   for (const sample of seen) console.event({ ...sample, type: 'sample', of: sample.type });
+  const shortened = { answers: 0, questions: 0 };
+  const add = ({ answers, questions }: Shortened): void => {
+    shortened.answers += answers;
+    shortened.questions += questions;
+  };
   if (problems.length > 0) {
     const kind = problems[0]?.samples[0]?.type;
     const of = kind === 'fixed' ? 'fixed' : `of ${kind === 'train' ? 'training' : 'validation'}`;
     console.line(
       `${console.paint.bold(folderText(run))}: ${counted(problems.length, 'prompt')}, ${of}, at up to ${columns} steps`,
     );
-    showCompared(problems, console, size);
+    add(showCompared(problems, console, size));
   }
   if (marked.length > 0) {
     if (problems.length > 0) console.line();
     console.line(console.paint.bold(`Best, worst and longest of step ${marked[0]?.step}`));
-    showMarked(marked, console, size);
+    add(showMarked(marked, console, size));
   }
   if (tokens) showTokens(seen, console, size);
-  await showSignOffs(run.folder, { signOff, note, seen }, console);
+  const isWhole = console.json || shortened.answers + shortened.questions === 0; // an event holds all of its sample
+  if (!isWhole) {
+    console.line();
+    console.line(shortenedText(shortened, seen.length));
+  }
+  await showSignOffs(run.folder, { signOff, note, seen, isWhole }, console);
   await tellDamage(run, console);
+}
+
+/** `3 of 5 answers and 1 question are shown in part: --full shows all.` */
+function shortenedText({ answers, questions }: Shortened, of: number): string {
+  const parts = [
+    ...(answers === 0 ? [] : [`${answers} of ${counted(of, 'answer')}`]),
+    ...(questions === 0 ? [] : [counted(questions, 'question')]),
+  ];
+  return `${parts.join(' and ')} ${answers + questions === 1 ? 'is' : 'are'} shown in part: --full shows all.`;
+}
+
+interface SignOffsShown {
+  readonly signOff: string | undefined;
+  readonly note: string | undefined;
+  readonly seen: readonly RunSample[];
+  readonly isWhole: boolean;
 }
 
 async function showSignOffs(
   folder: string,
-  { signOff, note, seen }: { signOff: string | undefined; note: string | undefined; seen: readonly RunSample[] },
+  { signOff, note, seen, isWhole }: SignOffsShown,
   console: CommandContext['console'],
 ): Promise<void> {
   const earlier = await readSignOffs(folder);
   const said: SignOff[] =
     signOff === undefined
       ? []
-      : [await addSignOff(folder, { name: signOff, seen, ...(note === undefined ? {} : { note }) })];
+      : [await addSignOff(folder, { name: signOff, seen, isWhole, ...(note === undefined ? {} : { note }) })];
   for (const each of [...earlier, ...said]) console.event({ type: 'sign-off', ...each });
   console.line();
   for (const each of [...earlier, ...said]) console.line(`Signed off by ${signOffText(each)}`);

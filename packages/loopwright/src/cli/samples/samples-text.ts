@@ -5,7 +5,7 @@ import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
 import type { ComparedProblem } from './compared-samples.js';
 import { questionOf } from './compared-samples.js';
-import { sideBySide, wrapped } from './side-by-side.js';
+import { firstLines, sideBySide, wrapped } from './side-by-side.js';
 
 /** How much of a text is shown. */
 export interface ShownSize {
@@ -15,27 +15,47 @@ export interface ShownSize {
   readonly lines: number;
 }
 
+/** What of it was shown in part. */
+export interface Shortened {
+  readonly answers: number;
+  readonly questions: number;
+}
+
 /** Each problem with its answers beside each other. */
-export function showCompared(problems: readonly ComparedProblem[], console: Console, size: ShownSize): void {
-  for (const { question, samples } of problems) {
-    console.line();
-    showQuestion(question, console, size);
-    const cells = samples.map((sample) => ({ head: headOf(sample), text: textOf(sample) }));
-    for (const line of sideBySide(cells, { ...size, paintHead: console.paint.dim })) console.line(line);
-  }
+export function showCompared(problems: readonly ComparedProblem[], console: Console, size: ShownSize): Shortened {
+  return showAll(problems, console, size);
 }
 
 /** The best, the worst and the longest of a step, each with its problem. */
-export function showMarked(samples: readonly RunSample[], console: Console, size: ShownSize): void {
-  for (const sample of samples) {
+export function showMarked(samples: readonly RunSample[], console: Console, size: ShownSize): Shortened {
+  return showAll(
+    samples.map((sample) => ({
+      question: `${sample.marks?.join(', ') ?? ''}: ${questionOf(sample)}`,
+      samples: [sample],
+    })),
+    console,
+    size,
+  );
+}
+
+interface ShownProblem {
+  readonly question: string;
+  readonly samples: readonly RunSample[];
+}
+
+function showAll(problems: readonly ShownProblem[], console: Console, size: ShownSize): Shortened {
+  let [answers, questions] = [0, 0];
+  for (const { question, samples } of problems) {
     console.line();
-    showQuestion(`${sample.marks?.join(', ') ?? ''}: ${questionOf(sample)}`, console, size);
-    for (const line of sideBySide([{ head: headOf(sample), text: textOf(sample) }], {
-      ...size,
-      paintHead: console.paint.dim,
-    }))
-      console.line(line);
+    const { texts, isShortened } = firstLines(question, size);
+    for (const line of texts) console.line(console.paint.bold(line));
+    const cells = samples.map((sample) => ({ head: headOf(sample), text: textOf(sample) }));
+    const { lines, shortened } = sideBySide(cells, { ...size, paintHead: console.paint.dim });
+    for (const line of lines) console.line(line);
+    answers += shortened;
+    questions += isShortened ? 1 : 0;
   }
+  return { answers, questions };
 }
 
 /** Ids and logprobs of each answer, a token each. */
@@ -51,12 +71,6 @@ export function showTokens(samples: readonly RunSample[], console: Console, { wi
       for (const line of wrapped(`answer ${pairs.join(' ')} (${escapeText(stop)})`, width)) console.line(line);
     }
   }
-}
-
-function showQuestion(question: string, console: Console, { width, lines }: ShownSize): void {
-  const all = question.split('\n').flatMap((line) => wrapped(escapeText(line), width));
-  const shown = all.length <= lines ? all : [...all.slice(0, lines - 1), `… ${all.length - lines + 1} more lines`];
-  for (const line of shown) console.line(console.paint.bold(line));
 }
 
 /** `step 15, reward 1: format 1, answer 0`, and below it `12 tokens, logprob -0.31 each`. */

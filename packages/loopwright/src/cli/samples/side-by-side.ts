@@ -1,5 +1,5 @@
 /** Texts beside each other in the columns of a terminal. */
-import { displayWidth, escapeText } from '@loopwright/loops';
+import { counted, displayWidth, escapeText } from '@loopwright/loops';
 
 /** Between two columns. */
 const gap = ' │ ';
@@ -21,20 +21,25 @@ export interface SideBySideOptions {
   readonly paintHead: (text: string) => string;
 }
 
-/** Lines of all cells beside each other, or below each other where the terminal is too narrow. */
-export function sideBySide(cells: readonly Cell[], { width, lines, paintHead }: SideBySideOptions): string[] {
+export interface SideBySide {
+  readonly lines: readonly string[];
+  /** Cells whose text has more lines than are shown. */
+  readonly shortened: number;
+}
+
+/** All cells beside each other, or below each other where the terminal is too narrow. */
+export function sideBySide(cells: readonly Cell[], { width, lines, paintHead }: SideBySideOptions): SideBySide {
   const column = Math.floor((width - gap.length * (cells.length - 1)) / cells.length);
-  if (column < leastWidth && cells.length > 1)
-    return cells.flatMap((cell) => sideBySide([cell], { width, lines, paintHead }));
+  if (column < leastWidth && cells.length > 1) {
+    const each = cells.map((cell) => sideBySide([cell], { width, lines, paintHead }));
+    return {
+      lines: each.flatMap((one) => one.lines),
+      shortened: each.reduce((sum, one) => sum + one.shortened, 0),
+    };
+  }
   const blocks = cells.map(({ head, text }) => {
     const heads = head.split('\n').flatMap((line) => wrapped(line, column));
-    return {
-      heads,
-      texts: shortened(
-        text.split('\n').flatMap((line) => wrapped(escapeText(line), column)),
-        lines,
-      ),
-    };
+    return { heads, ...firstLines(text, { width: column, lines }) };
   });
   const headLines = Math.max(0, ...blocks.map(({ heads }) => heads.length));
   const textLines = Math.max(0, ...blocks.map(({ texts }) => texts.length));
@@ -44,7 +49,7 @@ export function sideBySide(cells: readonly Cell[], { width, lines, paintHead }: 
       .join(gap)
       .trimEnd();
   const plain = (text: string): string => text;
-  return [
+  const shown = [
     ...Array.from({ length: headLines }, (_, i) =>
       row(
         blocks.map(({ heads }) => heads[i] ?? ''),
@@ -58,12 +63,23 @@ export function sideBySide(cells: readonly Cell[], { width, lines, paintHead }: 
       ),
     ),
   ];
+  return { lines: shown, shortened: blocks.filter(({ isShortened }) => isShortened).length };
 }
 
-function shortened(texts: readonly string[], lines: number): string[] {
-  if (texts.length <= lines) return [...texts];
-  const more = texts.length - lines + 1;
-  return [...texts.slice(0, lines - 1), `… ${more} more lines`];
+export interface FirstLines {
+  readonly texts: readonly string[];
+  readonly isShortened: boolean;
+}
+
+/** A text from outside in lines that fit; where there are more than `lines`, the last says how many. */
+export function firstLines(
+  text: string,
+  { width, lines }: { readonly width: number; readonly lines: number },
+): FirstLines {
+  const all = text.split('\n').flatMap((line) => wrapped(escapeText(line), width));
+  if (all.length <= lines) return { texts: all, isShortened: false };
+  const more = counted(all.length - lines + 1, 'more line');
+  return { texts: [...all.slice(0, lines - 1), `… ${more}`], isShortened: true };
 }
 
 /** One line as lines of at most `width` columns, broken at spaces where there are some; at least one. */

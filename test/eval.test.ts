@@ -166,6 +166,17 @@ test('a version is not compared with itself, and what it was not trained from is
   expect(kept.stdout).toMatch(/^(against\/eval\/\w+ ?){6}\n$/);
 });
 
+test('a version that is not there is told with the folder that was looked into, and with the others', async () => {
+  const other = join(home, 'data-2');
+  await mkdir(other);
+  const none = await loopwright('eval', 'task.mjs', 'sagemaker-default/99');
+  await rm(other, { recursive: true });
+  expect(none.stderr).toMatch(
+    /unknown_version[\s\S]*got +sagemaker-default\/99, which does not exist, in (.*)\/data\n/,
+  );
+  expect(none.stderr).toContain(`another data directory (${other})`);
+});
+
 test('every command of the guide is one that the command line takes', async () => {
   const guide = await readFile(new URL('../docs/guides/evaluation.md', import.meta.url), 'utf8');
   const commands = [...guide.matchAll(/^npx loopwright (eval [^#\n]*)/gm)].map(([, line = '']) =>

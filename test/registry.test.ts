@@ -78,6 +78,8 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   await refused('invalid_argument', 'part', 'download', 'sagemaker-default/3', target('none'), '--part', 'merged');
   await refused('invalid_argument', 'target', 'download', id, target('peft'));
   await refused('unknown_version', 'version', 'show', 'sagemaker-default/9');
+  const gone = await runCommand(['registry', 'show', 'sagemaker-default/9', '--url', url], { home });
+  expect(gone.stderr).toContain(`sagemaker-default/9, which does not exist, in ${url}`);
   await refused('invalid_argument', 'version', 'show', 'nonsense');
   await refused('invalid_argument', 'metrics eval/x', 'metrics', id, 'eval/x=high');
   await refused('invalid_argument', 'tags', 'tag', id);

@@ -21,8 +21,14 @@ afterEach(async () => {
 });
 
 test('the second connection takes a data directory of its own, and a later one finds the first again', async () => {
-  const first = await connect();
-  const second = await connect();
+  const told: string[] = [];
+  const onNotice = (line: string) => told.push(line);
+  const first = await connect({ onNotice });
+  const second = await connect({ onNotice });
+  // Once, by the one that saves elsewhere: with its folder, the one it would have taken, and what shares a server.
+  expect(told).toEqual([
+    expect.stringMatching(/^Saved versions go to .*data-2, not to .*data, .*process \d+.*LOOPWRIGHT_URL/),
+  ]);
   expect([first.dataDir, second.dataDir]).toEqual(['data', 'data-2'].map((name) => join(folder.path, 'home', name)));
   // Models of the home folder are installed in both, under owner and name.
   expect(await second.listBaseModels()).toEqual(['loopwright-tiny', 'someone/tiny']);
@@ -44,6 +50,7 @@ test('a version that was saved in another data directory is not found silently: 
   );
   expect(error.code).toBe('unknown_version');
   expect(error.details.remedy).toContain(second.dataDir);
+  expect(error.details.got).toContain(`, in ${first.dataDir}`);
   await withService({ dataDir: second.dataDir! }, async (service) => {
     expect((await service.createTrainingClientFromState({ modelPackageArn })).baseModel).toBe('someone/tiny');
   });

@@ -8,8 +8,9 @@ import {
   type TrainingClient,
 } from '@loopwright/client';
 import type { Device, SamplerPrecision } from '@loopwright/engine';
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { complaint } from '@loopwright/protocol';
 import { readSettings } from './config.js';
+import { withPlaces } from './data-dirs.js';
 import { type EmbeddedServer, type EmbeddedServerOptions, type LogLevel, startEmbeddedServer } from './embedded.js';
 
 /** A server by its address. */
@@ -58,6 +59,10 @@ export type ConnectOptions = (RemoteOptions | EmbeddedOptions) & {
    * by default only where long rows or a tight limit ask for it.
    */
   readonly lowMemory?: boolean;
+  /**
+   * Embedded only: told, in one line, where saved versions go when another process works on the default data directory; default: it goes to the standard error.
+   */
+  readonly onNotice?: (line: string) => void;
 };
 
 /** A service client that also looks after the embedded server, where there is one: closing it ends server and engines. */
@@ -113,22 +118,17 @@ export class ServiceConnection extends ServiceClient {
     }
   }
 
+  /** Data directories beside that of the embedded server, which processes made that ran beside another; none with a server by URL. */
+  async otherDataDirs(): Promise<readonly string[]> {
+    return (await this.#embedded?.otherDataDirs()) ?? [];
+  }
+
   /** A version that isn't here may have been saved by a process that ran beside another. */
   async #orElsewhere<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {
-      if (!LoopwrightError.isInstance(error) || error.code !== 'unknown_version') throw error;
-      const others = (await this.#embedded?.otherDataDirs()) ?? [];
-      if (others.length === 0) throw error;
-      const elsewhere = `it may lie in another data directory (${others.join(', ')}): connect({ dataDir })`;
-      const { remedy } = error.details;
-      throw new LoopwrightError({
-        code: error.code,
-        message: `${error.message}; ${elsewhere}`,
-        details: { ...error.details, remedy: remedy === undefined ? elsewhere : `${remedy}; ${elsewhere}` },
-        cause: error,
-      });
+      throw withPlaces(error, { in: this.dataDir ?? this.baseUrl, others: await this.otherDataDirs() });
     }
   }
 }
@@ -145,8 +145,19 @@ export class ServiceConnection extends ServiceClient {
  * const training = await service.createLoraTrainingClient({ baseModel: 'loopwright-tiny', rank: 16 });
  */
 export async function connect(options: ConnectOptions = {}): Promise<ServiceConnection> {
-  const { url, apiKey, dataDir, models, logLevel, threads, device, samplerPrecision, maxMemoryBytes, lowMemory } =
-    options;
+  const {
+    url,
+    apiKey,
+    dataDir,
+    models,
+    logLevel,
+    threads,
+    device,
+    samplerPrecision,
+    maxMemoryBytes,
+    lowMemory,
+    onNotice,
+  } = options;
   if (url !== undefined && dataDir !== undefined) {
     throw complaint({
       field: 'dataDir',
@@ -162,7 +173,7 @@ export async function connect(options: ConnectOptions = {}): Promise<ServiceConn
     return new ServiceConnection({ baseUrl: address, ...(key === undefined ? {} : { apiKey: key }) });
   }
   const embedded = embeddedOptions({
-    ...{ apiKey, dataDir, models, logLevel, threads, device, samplerPrecision, maxMemoryBytes, lowMemory },
+    ...{ apiKey, dataDir, models, logLevel, threads, device, samplerPrecision, maxMemoryBytes, lowMemory, onNotice },
   });
   const server = await startEmbeddedServer(settings, embedded);
   return new ServiceConnection({ baseUrl: server.url, apiKey: server.apiKey }, server);

@@ -1,6 +1,5 @@
 /** The embedded server: the session service and its engine, started in and for this process. */
 import { randomUUID } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import {
   type Device,
@@ -14,6 +13,7 @@ import { LoopwrightError } from '@loopwright/protocol';
 import type { RunningServer, ServerOptions } from '@loopwright/server';
 import { pino } from 'pino';
 import type { Settings } from './config.js';
+import { dataDirsIn } from './data-dirs.js';
 import { HubCache } from './hub/hub-cache.js';
 import { installedModels } from './models.js';
 import { probeDevice, probePrecision } from './probe/probe.js';
@@ -37,6 +37,8 @@ export interface EmbeddedServerOptions {
   readonly maxMemoryBytes?: number;
   /** New sessions train in a fraction of the memory, a third slower; false by default. */
   readonly lowMemory?: boolean;
+  /** Told where saved versions go when that is not `data`; default: it goes to the standard error. */
+  readonly onNotice?: (line: string) => void;
   readonly apiKey?: string;
   /** What the engine is to run on; this host by default. */
   readonly host?: HostFacts;
@@ -73,6 +75,7 @@ export async function startEmbeddedServer(
     maxMemoryBytes,
     lowMemory,
     apiKey = randomUUID(),
+    onNotice = (line) => void process.stderr.write(`${line}\n`),
     host,
   } = options;
   const device = requireDeviceName(options.device ?? settings.device ?? 'cpu');
@@ -98,12 +101,20 @@ export async function startEmbeddedServer(
   const start = (directory: string) => startServer({ ...serverOptions, dataDir: directory });
   if (dataDir !== undefined)
     return embed(await start(resolve(dataDir)), { apiKey, dataDir: resolve(dataDir), settings });
+  let taken: string | undefined;
   for (let slot = 1; ; slot++) {
     const directory = join(settings.home, slot === 1 ? 'data' : `data-${slot}`);
     try {
-      return embed(await start(directory), { apiKey, dataDir: directory, settings });
+      const server = await start(directory);
+      // Whoever meant to work with that one finds nothing of this process there.
+      if (taken !== undefined)
+        onNotice(
+          `Saved versions go to ${directory}, not to ${taken}: set LOOPWRIGHT_URL to its address if it is a server to work with.`,
+        );
+      return embed(server, { apiKey, dataDir: directory, settings });
     } catch (error) {
       if (!LoopwrightError.isInstance(error) || error.code !== 'data_dir_in_use' || slot === maxDataDirs) throw error;
+      taken ??= error.details.got;
     }
   }
 }
@@ -134,13 +145,4 @@ function embed(server: RunningServer, { apiKey, dataDir, settings }: Embedding):
     close: () => server.close(),
     [Symbol.asyncDispose]: () => server.close(),
   };
-}
-
-/** The default data directories of a home folder that exist, `data` first. */
-export async function dataDirsIn(home: string): Promise<string[]> {
-  const names = await readdir(home).catch(() => []); // none there yet
-  return names
-    .filter((name) => /^data(-\d+)?$/.test(name))
-    .sort((a, b) => a.length - b.length || a.localeCompare(b))
-    .map((name) => join(home, name));
 }

@@ -129,7 +129,7 @@ async function open<T>(
   body: (parts: TrainingRun) => Promise<T>,
 ): Promise<T> {
   const where = resume === undefined ? connection : connectionTo((await readRun(resume)).record.session, connection);
-  return withService(where, async (service) => {
+  return withService({ onNotice, ...where }, async (service) => {
     let training = resume === undefined ? await start(service) : undefined;
     let earlier: RunRecord | undefined;
     const choose: ChooseCheckpoint = async (newestFirst, record) => {

@@ -24,7 +24,7 @@ import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
 import { type EvalResults, evalMetrics } from './eval-metrics.js';
 import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
-import { type EvaluatedModel, type StartModel, startModel, versionModel } from './models.js';
+import { type EvaluatedModel, evaluatedModels, type StartModel } from './models.js';
 import { commandSuite, type Suite, taskSuite } from './suites.js';
 import { checkTrainedBy } from './trained-by.js';
 
@@ -61,8 +61,7 @@ export async function evalCommand(
     ...(url === undefined ? {} : { url }),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
-  const candidate = await versionModel(service, version);
-  const start = await startModel(service, against, candidate);
+  const { candidate, start } = await evaluatedModels(service, version, against);
   const { run: runs = [] } = options;
   const doubts = await checkTrainedBy(service.registry, { version: candidate, runs, place: placeOf(service) });
   const said = [...notes, ...doubts];

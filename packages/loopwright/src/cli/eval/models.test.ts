@@ -61,6 +61,10 @@ test.each([
   });
 });
 
+test('a version that is not there is not taken for a base model', async () => {
+  await expect(startModel(source, 'math/99', judged)).rejects.toMatchObject({ code: 'unknown_version' });
+});
+
 test('what keeps a version from being looked up is told, not taken for a base model', async () => {
   await expect(startModel(source, 'broken/1', judged)).rejects.toMatchObject({ code: 'unauthenticated' });
 });

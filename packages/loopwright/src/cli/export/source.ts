@@ -3,7 +3,8 @@ import { join, resolve } from 'node:path';
 import { adapterBaseModel } from '@loopwright/engine';
 import { complaint, LoopwrightError } from '@loopwright/protocol';
 import type { SavedVersion } from '@loopwright/server';
-import { dataDirsIn, loadServer } from '../../embedded.js';
+import { dataDirsIn } from '../../data-dirs.js';
+import { loadServer } from '../../embedded.js';
 import type { CommandContext } from '../context.js';
 import { isThere, modelPath } from '../model-path.js';
 

@@ -5,7 +5,7 @@ import { openModelFiles } from '@loopwright/engine';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { InstalledModel } from '@loopwright/server';
 import { connect } from '../../connect.js';
-import { dataDirsIn } from '../../embedded.js';
+import { dataDirsIn } from '../../data-dirs.js';
 import { HubCache } from '../../hub/hub-cache.js';
 import { installedModels } from '../../models.js';
 import type { CommandContext } from '../context.js';

@@ -5,6 +5,7 @@ import type { VersionChange } from '@loopwright/protocol';
 import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
+import { atServer } from './at-server.js';
 import { nameOf } from './list.js';
 import { resultRows } from './result-text.js';
 
@@ -15,7 +16,7 @@ async function change(
   context: CommandContext,
 ): Promise<VersionDetail> {
   const { console } = context;
-  const changed = await serviceOf(address, context).registry.change(version, said);
+  const changed = await atServer(address, context, ({ registry }) => registry.change(version, said));
   console.event({ type: 'version', ...changed });
   console.line(`${nameOf(changed)} ${text}.`);
   return changed;
@@ -93,7 +94,7 @@ export async function keepCommand(version: string, address: ServerAddress, conte
 export async function deleteCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {
   const { console } = context;
   const { registry } = serviceOf(address, context);
-  const { id, ...known } = await registry.get(version);
+  const { id, ...known } = await atServer(address, context, (service) => service.registry.get(version));
   if (await registry.delete(id)) {
     console.event({ type: 'deleted', version: id });
     console.line(`Deleted ${nameOf(known)}. What others share of its files stays.`);

@@ -10,6 +10,7 @@ import { isThere } from '../model-path.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
 import { StatusLine } from '../status-line.js';
 import { bytesText } from '../text.js';
+import { atServer } from './at-server.js';
 import { nameOf } from './list.js';
 
 export interface DownloadOptions extends ServerAddress {
@@ -30,7 +31,7 @@ export async function downloadCommand(
   using status = new StatusLine(console);
   const { signal } = interrupt;
   const { registry } = serviceOf(address, context);
-  const detail = await registry.get(version, { signal });
+  const detail = await atServer(address, context, (service) => service.registry.get(version, { signal }));
   let done = 0;
   const onBytes = (count: number) => {
     done += count;

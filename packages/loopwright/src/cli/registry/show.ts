@@ -3,13 +3,13 @@ import type { VersionDetail } from '@loopwright/client';
 import { type TrainedData, type TrainingSpec, versionLimits } from '@loopwright/protocol';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
-import { type ServerAddress, serviceOf } from '../sessions.js';
+import type { ServerAddress } from '../sessions.js';
 import { bytesText, formatTable, timeText } from '../text.js';
+import { atServer } from './at-server.js';
 import { nameOf, oneLine, stateText } from './list.js';
 
 export async function showCommand(name: string, address: ServerAddress, context: CommandContext): Promise<void> {
-  const { registry } = serviceOf(address, context);
-  const [version, ...ancestors] = await registry.lineage(name);
+  const [version, ...ancestors] = await atServer(address, context, ({ registry }) => registry.lineage(name));
   showVersion(version!, ancestors, context.console); // true: it begins with the version itself
 }
 

@@ -1,11 +1,11 @@
 /** `loopwright eval` from outside: a saved version against its base on held-out rows, suites, and what is attached. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runCommand } from './support/command.js';
+import { runCommand, startCommand } from './support/command.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let folder: string;
@@ -47,6 +47,17 @@ const inFolder = (...args: string[]) =>
     cwd: folder,
     env: { PATH: process.env.PATH ?? '', HOME: home, LOOPWRIGHT_HOME: home },
   });
+
+/** A command that, in a process beside its shell, goes on writing to a file. */
+const writesTo = (file: string): string => `(while :; do echo >> ${file}; sleep 0.1; done) & wait`;
+
+/** Whether it still goes on. */
+const grows = async (file: string): Promise<boolean> => {
+  const { size } = await stat(join(folder, file));
+  expect(size).toBeGreaterThan(0);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return (await stat(join(folder, file))).size > size;
+};
 
 beforeAll(async () => {
   // Below the repository, where the packages are found as if they had been installed.
@@ -132,6 +143,49 @@ test('a suite that falls ends it with code 1; the command finds model and server
     'exit 3',
   );
   expect([broken.code, broken.stderr]).toEqual([1, expect.stringContaining('code 3')]);
+});
+
+test('a grader that never answers ends it in time, with why', async () => {
+  const task = taskOf("environment.problems({ split: 'held-out', count: 12, seed: 1 })");
+  await writeFile(
+    join(folder, 'never.mjs'),
+    task.replace(
+      'const environment = arithmetic();',
+      `const sums = arithmetic();
+const environment = { ...sums, problems: sums.problems, grade: () => new Promise(() => {}) };`,
+    ),
+  );
+  const { code, stdout, stderr } = await loopwright('eval', 'never.mjs', version, '--timeout', '1', '--timed', '0');
+  expect(stderr).toContain('grader: LoopwrightError: grade gave nothing within 1 s');
+  expect(stderr).toContain('error grader_failed');
+  expect({ code, stdout }).toEqual({
+    code: 1,
+    stdout: 'It ended after 0 of 12 rows: too few to compare. Nothing is attached.\n',
+  });
+});
+
+test('a command of a suite that takes too long is ended with what it started, and what was measured before is shown', async () => {
+  const args = ['eval', 'task.mjs', version, '--timed', '0', '--command-timeout', '2', '--regression-command'];
+  const { code, stdout, stderr } = await loopwright(...args, 'node suite.mjs', `echo '{}'; ${writesTo('slow')}`);
+  expect(stderr).toMatch(/ends within 2 s[\s\S]*had written 1 case for the start[\s\S]*--command-timeout/);
+  expect(stdout).toMatch(/right .* 12\n/);
+  expect(stdout).toMatch(/node suite\.mjs +100\.0 % .* fell/);
+  expect(stdout).toContain('command 1: 2 lines of its output are no cases');
+  expect(stdout).toContain('A regression suite did not end, so nothing is attached.');
+  expect(code).toBe(1);
+  expect(await grows('slow')).toBe(false);
+});
+
+test('Ctrl-C while a suite goes on shows what was measured, and ends what goes on', async () => {
+  const args = ['eval', 'task.mjs', version, '--timed', '0', '--json', '--regression-command', writesTo('stopped')];
+  const running = startCommand(args, { home, cwd: folder });
+  await running.output(/"suite":"command 1","role":"start"/);
+  running.interrupt();
+  const { code, events } = await running.end;
+  expect(code).toBe(130);
+  expect(events.find(({ type }) => type === 'evaluation-so-far')).toMatchObject({ comparison: { right: { n: 12 } } });
+  expect(events.at(-1)).toMatchObject({ type: 'error', error: { code: 'cancelled' } });
+  expect(await grows('stopped')).toBe(false);
 });
 
 test('a command of a suite is shown, and what the version keeps of it is its number: it may hold secrets', async () => {

@@ -53,6 +53,8 @@ export type { SmokeOptions } from './smoke/smoke.js';
 export { smoke } from './smoke/smoke.js';
 export type { SmokePart, SmokePartName, SmokeProgress, SmokeReport } from './smoke/smoke-words.js';
 export { smokeParts } from './smoke/smoke-words.js';
+export type { WithinTimeOptions } from './tasks/within-time.js';
+export { withinTime } from './tasks/within-time.js';
 export type { MlflowServer } from './tracking/mlflow/mlflow-client.js';
 export type { MlflowOptions } from './tracking/mlflow/mlflow-tracker.js';
 export { mlflowTracker } from './tracking/mlflow/mlflow-tracker.js';

@@ -29,7 +29,8 @@ export interface CompareModelsOptions<P extends Problem> {
   readonly timed?: number;
   /** Problems at once; default 32. */
   readonly concurrency?: number;
-  readonly onProgress?: (done: number, of: number) => void;
+  /** `right`: of the problems so far, from two that both answered. */
+  readonly onProgress?: (done: number, of: number, right?: PairedComparison) => void;
   readonly signal?: AbortSignal;
   /** Milliseconds; default the performance clock. */
   readonly now?: () => number;
@@ -78,15 +79,16 @@ export async function compareModels<P extends Problem>(options: CompareModelsOpt
   wholeNumber('timed', timed, 0);
   wholeNumber('concurrency', concurrency, 1);
   const { correctReward } = resolveSettings(settings);
-  const pairs: (readonly [Judged, Judged])[] = [];
+  const pairs: Pair[] = [];
   for (let at = 0; at < problems.length; at += concurrency) {
     const part = problems.slice(at, at + concurrency);
     const before = await answersOf(start, part, options);
     const after = await answersOf(candidate, part, options);
     pairs.push(...before.map((each, i) => [each, after[i]!] as const)); // one for each problem
-    onProgress?.(pairs.length, problems.length);
+    const judged = judgedOf(pairs);
+    onProgress?.(pairs.length, problems.length, judged.length < 2 ? undefined : rightOf(judged, correctReward));
   }
-  const judged = pairs.filter(([a, b]) => a.reward !== undefined && b.reward !== undefined);
+  const judged = judgedOf(pairs);
   if (judged.length < 2)
     throw complaint({
       field: 'problems',
@@ -103,7 +105,7 @@ export async function compareModels<P extends Problem>(options: CompareModelsOpt
   const isGraded = judged.flat().some((answer) => worth(answer) !== 0 && worth(answer) !== 1);
   const latency = timed === 0 ? undefined : await timesOf(problems.slice(0, timed), options);
   return {
-    right: compare((answer) => (isCorrect(worth(answer), correctReward) ? 1 : 0)),
+    right: rightOf(judged, correctReward),
     ...(isGraded ? { reward: compare(worth) } : {}),
     unjudged: pairs.length - judged.length,
     tokens: compare(({ tokens }) => tokens),
@@ -113,6 +115,20 @@ export async function compareModels<P extends Problem>(options: CompareModelsOpt
     },
     ...(latency === undefined ? {} : { latency }),
   };
+}
+
+type Pair = readonly [Judged, Judged];
+
+function judgedOf(pairs: readonly Pair[]): Pair[] {
+  return pairs.filter((pair) => pair.every(({ reward }) => reward !== undefined));
+}
+
+function rightOf(judged: readonly Pair[], correctReward: number): PairedComparison {
+  const value = ({ reward = 0 }: Judged): number => (isCorrect(reward, correctReward) ? 1 : 0);
+  return comparePairs(
+    judged.map(([a]) => value(a)),
+    judged.map(([, b]) => value(b)),
+  );
 }
 
 type AnswerOptions<P extends Problem> = Pick<

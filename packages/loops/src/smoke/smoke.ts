@@ -1,4 +1,5 @@
 /** The smoke test of a task: every part of a run once, small and quick, before hours are spent on it. */
+
 import { join } from 'node:path';
 import type { ServiceClient } from '@loopwright/client';
 import { LoopwrightError } from '@loopwright/protocol';
@@ -7,11 +8,12 @@ import { errorText } from '../error-text.js';
 import { defineTask } from '../tasks/define-task.js';
 import { defaultTaskModel, resolveSettings } from '../tasks/settings.js';
 import type { Task } from '../tasks/task.js';
+import { withinTime } from '../tasks/within-time.js';
 import { wholeNumber } from '../training/options.js';
 import { smokeCheckpoint } from './smoke-checkpoint.js';
 import { smokeData } from './smoke-data.js';
 import { smokeGrader } from './smoke-grader.js';
-import { withinTime } from './smoke-limits.js';
+
 import { probesOf } from './smoke-probe.js';
 import { smokeSampling } from './smoke-sampling.js';
 import { smokeSteps } from './smoke-steps.js';

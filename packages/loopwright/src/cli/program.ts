@@ -5,7 +5,7 @@ import { LoopwrightError, usageGroupings } from '@loopwright/protocol';
 import { wireNames } from '@loopwright/wires';
 import { Command, CommanderError, Option } from 'commander';
 import type { Settings } from '../config.js';
-import { memorySize, modelArgument, time, wholeNumber, wiresArgument } from './arguments.js';
+import { memorySize, modelArgument, seconds, time, wholeNumber, wiresArgument } from './arguments.js';
 import type { Console } from './console.js';
 import type { CommandContext } from './context.js';
 import { demoDefaults } from './demo/settings.js';
@@ -238,6 +238,7 @@ function buildProgram(context: CommandContext): Command {
     .option('--fresh', 'measure anew, whatever an earlier attempt measured')
     .option('--format-gap', 'draw answers that the grader could not read until it can: what their form is worth')
     .option('--draws <n>', 'of one answer at most, with --format-gap', wholeNumber(2, 10_000), 16)
+    .option('--timeout <seconds>', 'of a call of the grader or the world', seconds, 30)
     .option('--no-time', 'measure no training steps, and forecast no time')
     .option('--prices <file>', 'a table of prices, as loopwright usage takes it, to forecast the cost')
     .option(

@@ -1,6 +1,6 @@
 /** The options of `loopwright eval`. */
 import type { Command } from 'commander';
-import { wholeNumber } from '../arguments.js';
+import { seconds, wholeNumber } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { withJson } from '../shared-options.js';
 import { taskArgument } from '../task-module.js';
@@ -22,6 +22,8 @@ export function addEval(program: Command, context: CommandContext): void {
       '--regression-command <commands...>',
       'commands that write {"id", "pass"} lines for the model in LOOPWRIGHT_EVAL_MODEL',
     )
+    .option('--command-timeout <seconds>', 'of one run of a regression command', seconds, 3600)
+    .option('--timeout <seconds>', 'of a call of the grader or the world of a task', seconds, 30)
     .option('--margin <points>', 'points that a pass rate may have fallen by', wholeNumber(0, 100), 5)
     .option('--prices <file>', 'JSON with prices of a million tokens, as loopwright usage takes it')
     .option('--no-attach', 'leave the version as it is')

@@ -1,7 +1,6 @@
 /** `loopwright eval`: a saved version against what its training began with, on rows that were never trained on. */
 import { randomUUID } from 'node:crypto';
 import {
-  compareModels,
   comparePairs,
   counted,
   escapeText,
@@ -20,12 +19,13 @@ import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import { exitCodes } from '../exit-codes.js';
 import type { ServerAddress } from '../sessions.js';
-import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
+import { TaskWatch } from '../task-watch.js';
 import { type EvalResults, evalMetrics } from './eval-metrics.js';
-import { type ShownSuite, showComparison, showSuites, verdictText } from './eval-text.js';
+import { type ShownSuite, showComparison, showSuites, soFarText, verdictText } from './eval-text.js';
+import { measure } from './measure.js';
 import { type EvaluatedModel, evaluatedModels, type StartModel } from './models.js';
-import { commandSuite, type Suite, taskSuite } from './suites.js';
+import { loadRegressionTask, type Suite } from './suites.js';
 import { checkTrainedBy } from './trained-by.js';
 
 export interface EvalCommandOptions extends ServerAddress {
@@ -40,6 +40,10 @@ export interface EvalCommandOptions extends ServerAddress {
   readonly margin: number;
   readonly prices?: string;
   readonly attach: boolean;
+  /** Seconds of a call of a task's code. */
+  readonly timeout: number;
+  /** Seconds of a run of a regression command. */
+  readonly commandTimeout: number;
 }
 
 export async function evalCommand(
@@ -48,11 +52,13 @@ export async function evalCommand(
   context: CommandContext,
 ): Promise<void> {
   const { console, settings, exitWith } = context;
-  const { against, timed, prices, attach } = options;
+  const { against, timed, prices, attach, timeout, commandTimeout } = options;
   const table = prices === undefined ? undefined : await readPrices(prices);
   const { task } = await loadTask(path);
+  // Before anything is measured: a wrong name must not be found an hour later.
+  const regression = await Promise.all((options.regression ?? []).map((each) => loadRegressionTask(each)));
   using interrupt = listenForInterrupt({ onInterrupt: () => console.note('\nStopping; nothing is attached.') });
-  using status = new StatusLine(console);
+  using watch = new TaskWatch(console, { limitMs: timeout * 1000 });
   const { signal } = interrupt;
   const { problems, notes } = await heldOutOf(task, options);
   const url = options.url ?? settings.url;
@@ -68,25 +74,30 @@ export async function evalCommand(
   for (const line of said) console.note(`note: ${line}`);
   const note = said.join('; ') || 'held-out rows compared with the run’s';
   const tokenizer = await candidate.sampler.getTokenizer();
-  const comparison = await compareModels({
-    ...{ environment: task.environment, problems, tokenizer, signal, timed },
-    ...{ start: start.sampler, candidate: candidate.sampler },
-    ...(task.settings === undefined ? {} : { settings: task.settings }),
-    onProgress: (done, of) => status.show({ event: { type: 'progress', done, of }, text: `${done} of ${of} problems` }),
-  });
-  const reach = { url: service.baseUrl, apiKey };
-  const suites: Suite[] = [];
-  for (const suite of options.regression ?? [])
-    suites.push(await taskSuite(suite, { start, candidate, tokenizer, signal }));
-  for (const [i, command] of (options.regressionCommand ?? []).entries())
-    suites.push(await commandSuite(command, { start, candidate, reach, signal, label: `command ${i + 1}` }));
-  status.clear();
-
   const margin = options.margin / 100;
-  const judged = suites.map(
-    (suite): ShownSuite => ({ ...suite, outcome: regressionOutcome(suite.comparison, margin) }),
-  );
-  const regression = pooled(judged);
+  const judgedOf = (suites: readonly Suite[]): ShownSuite[] =>
+    suites.map((suite) => ({ ...suite, outcome: regressionOutcome(suite.comparison, margin) }));
+  const { comparison, suites } = await measure({
+    ...{ task, problems, start, candidate, tokenizer, timed, watch, signal, console },
+    ...{ regression, commands: options.regressionCommand ?? [] },
+    ...{ commandTimeoutMs: commandTimeout * 1000, reach: { url: service.baseUrl, apiKey } },
+    onEarlyEnd: (known) => {
+      watch.tellFirstFailure();
+      const facts = { version: candidate.id, start: start.id, task: task.name };
+      if ('comparison' in known) {
+        const judged = judgedOf(known.suites);
+        console.event({ type: 'evaluation-so-far', ...facts, comparison: known.comparison, suites: judged });
+        const verdict = verdictText(known.comparison.right, start.isStart ? 'the start' : start.name);
+        show({ task, start, candidate, problems, verdict, judged, margin }, { comparison: known.comparison }, console);
+        console.line('A regression suite did not end, so nothing is attached.');
+      } else {
+        console.event({ type: 'evaluation-so-far', ...facts, ...known });
+        console.line(`${soFarText(known)} Nothing is attached.`);
+      }
+    },
+  });
+  const judged = judgedOf(suites);
+  const pool = pooled(judged);
   const models = { start, candidate };
   const costs = (['start', 'candidate'] as const).map((which) => {
     const used = {
@@ -103,7 +114,7 @@ export async function evalCommand(
       : { currency: table.currency, start: 1000 * startCost, candidate: 1000 * candidateCost };
   const results: EvalResults = {
     comparison,
-    ...(regression === undefined ? {} : { regression }),
+    ...(pool === undefined ? {} : { regression: pool }),
     ...(cost === undefined ? {} : { cost }),
   };
   const verdict = verdictText(comparison.right, start.isStart ? 'the start' : start.name);
@@ -120,6 +131,7 @@ export async function evalCommand(
     ...{ ...results, suites: judged, attached: attach },
   });
   show({ task, start, candidate, problems, verdict, judged, margin }, results, console);
+  watch.tellFirstFailure();
   console.line(attachedText({ attach, start, candidate }));
   if (judged.some(({ outcome }) => outcome === 'fell') || comparison.right.outcome === 'worse')
     exitWith(exitCodes.failed);

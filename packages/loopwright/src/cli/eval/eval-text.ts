@@ -1,9 +1,11 @@
 /** An evaluation in words. */
 import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loopwright/loops';
-import { escapeText } from '@loopwright/loops';
+import { counted, escapeText } from '@loopwright/loops';
 import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
 import { formatTable, percentText, signedText } from '../text.js';
+import type { Known } from './measure.js';
+import type { Suite } from './suites.js';
 
 /** `better` or `worse` than `what`, or that it can't be told yet and how many more problems would tell. */
 export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison, what: string): string {
@@ -52,10 +54,15 @@ function pairedRow(name: string, { start, candidate, difference, interval, n }: 
   return [name, start.toFixed(digits), candidate.toFixed(digits), signedText(difference, digits), range, String(n)];
 }
 
-export interface ShownSuite {
-  readonly name: string;
-  readonly label: string;
-  readonly comparison: PairedComparison;
+/** How many were right of those that were compared until it ended. */
+export function soFarText({ done, of, right }: Extract<Known, { readonly done: number }>): string {
+  if (right === undefined) return `It ended after ${done} of ${of} rows: too few to compare.`;
+  const { start, candidate, n, interval } = right;
+  const range = `${signedText(interval.low * 100, 1)} to ${signedText(interval.high * 100, 1)} points at 95 %`;
+  return `It ended after ${done} of ${of} rows. Right so far: ${percentText(start)} of the start, ${percentText(candidate)} of the version (${range}, n ${n}).`;
+}
+
+export interface ShownSuite extends Suite {
   readonly outcome: RegressionOutcome;
 }
 
@@ -71,4 +78,12 @@ export function showSuites(suites: readonly ShownSuite[], margin: number, consol
   for (const line of formatTable(['regression suite', 'start', 'version', '95 % interval', 'n', ''], rows))
     console.line(line);
   console.line(`held: at 95 % it fell by at most ${(margin * 100).toFixed(0)} points.`);
+  for (const { name, unjudged } of suites)
+    if (unjudged > 0)
+      console.line(`${escapeText(name)}: ${unjudged} problems are left out: an answer to them could not be judged.`);
+  for (const { label, otherLines } of suites)
+    if (otherLines > 0)
+      console.line(
+        `${escapeText(label)}: ${counted(otherLines, 'line')} of its output are no cases: {"id": "…", "pass": true} is one.`,
+      );
 }

@@ -1,10 +1,18 @@
 /** Regression suites: tasks, and commands, whose pass rate must not fall. */
-import { execFile } from 'node:child_process';
-import { compareModels, comparePairs, type PairedComparison, readProblems } from '@loopwright/loops';
+import {
+  compareModels,
+  comparePairs,
+  counted,
+  type PairedComparison,
+  type Problem,
+  readProblems,
+  type Task,
+} from '@loopwright/loops';
 import { complaint } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import { loadTask } from '../task-module.js';
 import type { EvaluatedModel } from './models.js';
+import { shellCommand } from './shell-command.js';
 
 /** How a request reaches the server of the models. */
 export interface ServerReach {
@@ -18,6 +26,10 @@ export interface Suite {
   /** As the version keeps it: a command may hold secrets. */
   readonly label: string;
   readonly comparison: PairedComparison;
+  /** Problems that were left out because an answer to them could not be judged. */
+  readonly unjudged: number;
+  /** Lines that a command wrote which are no cases. */
+  readonly otherLines: number;
 }
 
 export interface SuiteOptions {
@@ -26,11 +38,19 @@ export interface SuiteOptions {
   readonly signal: AbortSignal;
 }
 
+export interface TaskSuiteOptions extends SuiteOptions {
+  readonly tokenizer: Tokenizer;
+  readonly onProgress: (done: number, of: number) => void;
+}
+
+/** A task and the problems of it that are answered. */
+export interface RegressionTask {
+  readonly task: Task;
+  readonly problems: readonly Problem[];
+}
+
 /** The held-out problems of a task or, without these, those that it lists to train on. */
-export async function taskSuite(
-  path: string,
-  { start, candidate, tokenizer, signal }: SuiteOptions & { readonly tokenizer: Tokenizer },
-): Promise<Suite> {
+export async function loadRegressionTask(path: string): Promise<RegressionTask> {
   const { task } = await loadTask(path);
   const source = task.heldOut ?? task.train;
   if (source === undefined)
@@ -40,37 +60,57 @@ export async function taskSuite(
       got: 'one without',
       remedy: 'defineTask({ …, heldOut })',
     });
-  const problems = await readProblems(source, { signal });
-  const { right } = await compareModels({
-    ...{ environment: task.environment, problems, tokenizer, signal, timed: 0 },
+  return { task, problems: await readProblems(source) };
+}
+
+export async function taskSuite(
+  { task, problems }: RegressionTask,
+  { start, candidate, tokenizer, signal, onProgress }: TaskSuiteOptions,
+): Promise<Suite> {
+  const { right, unjudged } = await compareModels({
+    ...{ environment: task.environment, problems, tokenizer, signal, timed: 0, onProgress },
     ...{ start: start.sampler, candidate: candidate.sampler },
     ...(task.settings === undefined ? {} : { settings: task.settings }),
   });
-  return { name: task.name, label: task.name, comparison: right };
+  return { name: task.name, label: task.name, comparison: right, unjudged, otherLines: 0 };
 }
 
-/** Hours that a command may take, and bytes that it may write. */
-const [timeoutMs, maxOutputBytes] = [6 * 3600 * 1000, 64 * 1024 * 1024];
+/** That a command may write. */
+const maxBytes = 64 * 1024 * 1024;
+
+/** Between two tellings of how far a command is. */
+const tellEveryMs = 1000;
+
+export interface CommandSuiteOptions extends SuiteOptions {
+  readonly reach: ServerReach;
+  readonly label: string;
+  /** Of one of its two runs. */
+  readonly timeoutMs: number;
+  /** Once a second. `cases`: lines that are one, so far. */
+  readonly onProgress: (role: EvalRole, cases: number, seconds: number) => void;
+}
+
+type EvalRole = 'start' | 'candidate';
 
 /**
  * Runs a command for each of the models, which it finds in LOOPWRIGHT_EVAL_MODEL (an ARN, or the id of a base model) at LOOPWRIGHT_URL. It writes a JSON
  * line for each case: `{"id": "…", "pass": true}`.
  *
- * @throws `invalid_argument` when it fails, or the two have other cases
+ * @throws `invalid_argument` when it fails, takes too long, or the two have other cases
  */
 export async function commandSuite(
   command: string,
-  { start, candidate, reach, signal, label }: SuiteOptions & { readonly reach: ServerReach; readonly label: string },
+  { start, candidate, label, ...shared }: CommandSuiteOptions,
 ): Promise<Suite> {
-  const before = await casesOf(command, { model: start, role: 'start', reach, signal });
-  const after = await casesOf(command, { model: candidate, role: 'candidate', reach, signal });
+  const { cases: before, otherLines } = await casesOf(command, { ...shared, model: start, role: 'start' });
+  const { cases: after, otherLines: more } = await casesOf(command, { ...shared, model: candidate, role: 'candidate' });
   const missing = [...before.keys()].filter((id) => !after.has(id)).length;
-  const more = [...after.keys()].filter((id) => !before.has(id)).length;
-  if (missing + more > 0 || before.size < 2)
+  const added = [...after.keys()].filter((id) => !before.has(id)).length;
+  if (missing + added > 0 || before.size < 2)
     throw complaint({
       field: 'regression-command',
       expected: 'two cases or more, the same for both models',
-      got: `${before.size} and ${after.size}, of which ${missing + more} are only in one`,
+      got: `${before.size} and ${after.size}, of which ${missing + added} are only in one`,
       remedy: 'write a line {"id": "…", "pass": true} for every case, whichever model it is',
     });
   const value = (pass: boolean | undefined): number => (pass === true ? 1 : 0);
@@ -79,17 +119,28 @@ export async function commandSuite(
     ids.map((id) => value(before.get(id))),
     ids.map((id) => value(after.get(id))),
   );
-  return { name: command.length > 60 ? `${command.slice(0, 59)}…` : command, label, comparison };
+  return {
+    name: command.length > 60 ? `${command.slice(0, 59)}…` : command,
+    label,
+    comparison,
+    unjudged: 0,
+    otherLines: otherLines + more,
+  };
 }
 
-interface CaseRun {
+interface CaseRun extends Pick<CommandSuiteOptions, 'reach' | 'signal' | 'timeoutMs' | 'onProgress'> {
   readonly model: EvaluatedModel;
-  readonly role: 'start' | 'candidate';
-  readonly reach: ServerReach;
-  readonly signal: AbortSignal;
+  readonly role: EvalRole;
 }
 
-function casesOf(command: string, { model, role, reach, signal }: CaseRun): Promise<ReadonlyMap<string, boolean>> {
+interface Cases {
+  /** By their ids: whether each passed. */
+  readonly cases: ReadonlyMap<string, boolean>;
+  readonly otherLines: number;
+}
+
+async function casesOf(command: string, run: CaseRun): Promise<Cases> {
+  const { model, role, reach, signal, timeoutMs, onProgress } = run;
   const env = {
     ...process.env,
     LOOPWRIGHT_URL: reach.url,
@@ -97,34 +148,42 @@ function casesOf(command: string, { model, role, reach, signal }: CaseRun): Prom
     LOOPWRIGHT_EVAL_MODEL: model.id,
     LOOPWRIGHT_EVAL_ROLE: role,
   };
-  const [shell, flag] = process.platform === 'win32' ? ['cmd.exe', '/c'] : ['/bin/sh', '-c'];
-  const limits = { env, signal, timeout: timeoutMs, maxBuffer: maxOutputBytes };
-  return new Promise((resolve, reject) => {
-    const child = execFile(shell, [flag, command], limits, (cause, stdout) => {
-      try {
-        if (signal.aborted) throw signal.reason;
-        if (cause !== null)
-          throw complaint({
-            field: 'regression-command',
-            expected: `a command that ends with code 0 for the ${role}`,
-            got: `code ${String(cause.code ?? cause.signal)}`,
-            remedy: 'run it by hand with LOOPWRIGHT_URL and LOOPWRIGHT_EVAL_MODEL set; what it says of itself is above',
-            cause,
-          });
-        resolve(readCases(stdout));
-      } catch (error) {
-        reject(error);
-      }
+  let stdout = '';
+  const begunMs = performance.now();
+  const telling = setInterval(() => {
+    const lines = stdout.split('\n').filter(isCase).length;
+    onProgress(role, lines, Math.round((performance.now() - begunMs) / 1000));
+  }, tellEveryMs);
+  const onOutput = (text: string): void => {
+    stdout += text;
+  };
+  const end = await shellCommand(command, { env, signal, timeoutMs, maxBytes, onOutput }).finally(() =>
+    clearInterval(telling),
+  );
+  if ('endedFor' in end)
+    throw complaint({
+      field: 'regression-command',
+      expected:
+        end.endedFor === 'time'
+          ? `a command that ends within ${timeoutMs / 1000} s`
+          : `${maxBytes} bytes of output at most`,
+      got: `one that had written ${counted(stdout.split('\n').filter(isCase).length, 'case')} for the ${role} when it was ended`,
+      remedy: 'give it more time with --command-timeout, or let it judge and write less',
     });
-    child.stderr?.pipe(process.stderr, { end: false });
-  });
+  if (end.exit !== 0)
+    throw complaint({
+      field: 'regression-command',
+      expected: `a command that ends with code 0 for the ${role}`,
+      got: `code ${end.exit}`,
+      remedy: 'run it by hand with LOOPWRIGHT_URL and LOOPWRIGHT_EVAL_MODEL set; what it says of itself is above',
+    });
+  return readCases(stdout);
 }
 
-/** Lines that are no JSON objects are what else it tells. */
-function readCases(stdout: string): ReadonlyMap<string, boolean> {
+function readCases(stdout: string): Cases {
   const cases = new Map<string, boolean>();
-  for (const line of stdout.split('\n')) {
-    if (!line.trimStart().startsWith('{')) continue;
+  const lines = stdout.split('\n').filter((line) => line.trim() !== '');
+  for (const line of lines.filter(isCase)) {
     const { id, pass } = parsed(line);
     if (typeof id !== 'string' || typeof pass !== 'boolean' || cases.has(id))
       throw complaint({
@@ -135,7 +194,11 @@ function readCases(stdout: string): ReadonlyMap<string, boolean> {
       });
     cases.set(id, pass);
   }
-  return cases;
+  return { cases, otherLines: lines.length - cases.size };
+}
+
+function isCase(line: string): boolean {
+  return line.trimStart().startsWith('{');
 }
 
 function parsed(line: string): { readonly id?: unknown; readonly pass?: unknown } {

@@ -9,6 +9,7 @@ import { exitCodes } from '../exit-codes.js';
 import { hanging } from '../hanging.js';
 import { StatusLine } from '../status-line.js';
 import { loadTask } from '../task-module.js';
+import { TaskWatch } from '../task-watch.js';
 import { formatForecastText } from './format-gap-text.js';
 import { predictedModel, pricesOf } from './predict.js';
 import { showPreflight } from './preflight-text.js';
@@ -24,6 +25,8 @@ export interface PreflightCommandOptions {
   readonly out?: string;
   /** Forget earlier measurements. */
   readonly fresh?: boolean;
+  /** Seconds of a call of the grader or the world. */
+  readonly timeout: number;
   /** False: no steps are measured. */
   readonly time: boolean;
   /** What the form of answers is worth is measured. */
@@ -50,6 +53,7 @@ export async function preflightCommand(
     draws,
     prices,
     fresh = false,
+    timeout,
   }: PreflightCommandOptions,
   context: CommandContext,
 ): Promise<void> {
@@ -75,7 +79,8 @@ export async function preflightCommand(
   const limit = contextLength ?? predicted?.contextLength;
   let measured = files.measured.size;
   let forms = 0;
-  const result = await preflight(task, {
+  using watch = new TaskWatch(console, { limitMs: timeout * 1000 });
+  const result = await preflight(watch.over(task), {
     ...{ sampler, tokenizer, samples, concurrency, seed, measured: files.measured, signal: interrupt.signal },
     forms: files.forms,
     prompts: all === true ? 'all' : prompts,
@@ -111,8 +116,10 @@ export async function preflightCommand(
           },
         }
       : {}),
+  }).finally(() => {
+    status.clear();
+    watch.tellFirstFailure();
   });
-  status.clear();
   const paths = await files.write(result);
   console.event({ type: 'preflight', model: baseModel, files: paths, ...result.report });
   showPreflight(result.report, console);

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Problem } from '../environments/environment.js';
 import type { ModelTurn } from '../episodes/environment.js';
 import { createRandom } from '../random.js';
-import type { Task } from '../tasks/task.js';
-import { withinTime } from './smoke-limits.js';
+import type { Task } from './task.js';
+import { withinTime } from './within-time.js';
 
 const problem: Problem = { id: 'a', question: '1+1=', answer: '2' };
 const limits = { limitMs: 30_000 };
@@ -36,6 +36,33 @@ describe('withinTime', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(await done).toEqual(ok);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('tells of each call and of what failed', async () => {
+    const seen: unknown[] = [];
+    const { environment } = withinTime(
+      {
+        name: 'sums',
+        environment: {
+          name: 'sums',
+          draw: () => problem,
+          grade: ({ text }) => {
+            if (text === 'throws') throw new TypeError('no text');
+            return text === 'none' ? ({ status: 'odd' } as never) : { status: 'ok', reward: 1 };
+          },
+        },
+      },
+      {
+        ...limits,
+        onCall: (name, id) => seen.push(`${name} ${id}`),
+        onFailure: (error) => seen.push(error instanceof Error ? error.message : error),
+      },
+    );
+    if (!('grade' in environment)) throw new Error('it is of one answer');
+    await environment.grade({ problem, text: '2', stopReason: 'stop' });
+    await environment.grade({ problem, text: 'none', stopReason: 'stop' });
+    await expect(environment.grade({ problem, text: 'throws', stopReason: 'stop' })).rejects.toThrow('no text');
+    expect(seen).toEqual(['grade a', 'grade a', expect.stringContaining('grade.status'), 'grade a', 'no text']);
   });
 
   it('lets calls wait for one another', async () => {

@@ -29,7 +29,7 @@ export interface Approval {
   readonly status: ApprovalStatus;
   /** Why; empty where nobody said. */
   readonly note: string;
-  /** Null while nobody has decided: saves begin as approved. */
+  /** Null while nobody has decided: the status is `PendingManualApproval` then, for which the model package API says `Approved`. */
   readonly decidedAtMs: number | null;
 }
 
@@ -104,7 +104,8 @@ export interface VersionFile {
 export interface VersionChange {
   readonly description?: string;
   readonly approval?: {
-    readonly status: ApprovalStatus;
+    /** Without it the note alone is another, and nobody has decided anything. */
+    readonly status?: ApprovalStatus;
     readonly note: string;
     /** Why it is approved although results of an evaluation are missing, or say that it fell; kept in the note. */
     readonly withoutResults?: string;

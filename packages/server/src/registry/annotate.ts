@@ -15,9 +15,8 @@ export async function annotate(
   const { approval } = change;
   const set = {
     ...(change.description === undefined ? {} : { description: change.description }),
-    ...(approval === undefined
-      ? {}
-      : { approval_status: approval.status, approval_note: approval.note, approval_at_ms: nowMs }),
+    ...(approval === undefined ? {} : { approval_note: approval.note }),
+    ...(approval?.status === undefined ? {} : { approval_status: approval.status, approval_at_ms: nowMs }),
     ...(change.tags === undefined ? {} : { tags: JSON.stringify(changedTags(tags, change.tags)) }),
     ...(change.expiresAtMs === undefined ? {} : { expires_at_ms: change.expiresAtMs }),
   };

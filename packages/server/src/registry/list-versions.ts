@@ -7,7 +7,11 @@ import { type Version, versionFromRow } from './version.js';
 export interface VersionFilter {
   readonly groupName?: string;
   readonly kind?: VersionKind;
-  readonly approval?: ApprovalStatus;
+  readonly approval?: {
+    readonly status: ApprovalStatus;
+    /** What the caller's API calls those of which nobody has said anything. */
+    readonly undecided: ApprovalStatus;
+  };
   readonly sessionName?: string;
   /** Exclusive. */
   readonly createdAfterMs?: number;
@@ -42,7 +46,13 @@ export async function listVersions(
   }
   if (filter.groupName !== undefined) query = query.where('group_name', '=', filter.groupName);
   if (filter.kind !== undefined) query = query.where('kind', '=', filter.kind);
-  if (filter.approval !== undefined) query = query.where('approval_status', '=', filter.approval);
+  if (filter.approval !== undefined) {
+    const { status, undecided } = filter.approval;
+    query = query.where((is) => {
+      const decided = is.and([is('approval_at_ms', 'is not', null), is('approval_status', '=', status)]);
+      return status === undecided ? is.or([decided, is('approval_at_ms', 'is', null)]) : decided;
+    });
+  }
   if (filter.sessionName !== undefined) query = query.where('session_name', '=', filter.sessionName);
   if (filter.createdAfterMs !== undefined) query = query.where('created_at_ms', '>', filter.createdAfterMs);
   if (filter.createdBeforeMs !== undefined) query = query.where('created_at_ms', '<', filter.createdBeforeMs);

@@ -94,7 +94,10 @@ function factsOf(version: DescribedVersion): [string, string][] {
           ['data since the parent', `${data.passes} passes, ${data.datums} datums, ${data.tokens} tokens`],
           ...(data.digest === null ? [] : [['digest of the data', data.digest]]),
         ] as [string, string][])),
-    ['approval', `${approval.status}${approval.note === '' ? '' : `: ${approval.note}`}`],
+    [
+      'approval',
+      `${approval.decidedAtMs === null ? 'nobody has decided' : approval.status}${approval.note === '' ? '' : `: ${approval.note}`}`,
+    ],
     ['saved', new Date(version.createdAtMs).toISOString()],
     ...(expiresAtMs === null ? [] : ([['expires', new Date(expiresAtMs).toISOString()]] as [string, string][])),
   ];

@@ -34,7 +34,7 @@ describe('what is said of a version', () => {
       description: 'first',
       tags: {},
       metrics: [],
-      approval: { status: 'Approved', note: '', decidedAtMs: null },
+      approval: { status: 'PendingManualApproval', note: '', decidedAtMs: null },
       expiresAtMs: null,
     });
     const change = {
@@ -57,6 +57,29 @@ describe('what is said of a version', () => {
     expect(card.evaluation_details[0].metric_groups[0].metric_data).toEqual([
       { name: 'eval/accuracy', type: 'number', value: 0.52, notes: '1319 problems' },
     ]);
+  });
+
+  it('is nobody’s approval until somebody gives one; the model package API calls that approved, as the service does', async () => {
+    const server = await started();
+    for (const turn of [1, 2, 3]) await server.train('s', turn, saveState);
+    const packages = async (ModelApprovalStatus: string) => {
+      const { body } = await server.control('ListModelPackages', { ModelApprovalStatus });
+      return (body.ModelPackageSummaryList as Body[]).map(({ ModelPackageVersion: number }) => number);
+    };
+    await server.request('PATCH', path(2), { approval: { status: 'Approved', withoutResults: 'judged by people' } });
+    await server.request('PATCH', path(3), { approval: { status: 'PendingManualApproval' } });
+    expect(await listed(server, '?approval=Approved')).toEqual([2]);
+    expect(await listed(server, '?approval=PendingManualApproval')).toEqual([3, 1]);
+    expect([await packages('Approved'), await packages('PendingManualApproval')]).toEqual([[2, 1], [3]]);
+    // A note alone decides nothing.
+    await server.control('UpdateModelPackage', { ModelPackageArn: arn(1), ApprovalDescription: 'to be looked at' });
+    expect(await described(server, 1)).toMatchObject({
+      approval: { status: 'PendingManualApproval', note: 'to be looked at', decidedAtMs: null },
+    });
+    const { body } = await server.control('DescribeModelPackage', { ModelPackageName: arn(1) });
+    expect(body).toMatchObject({ ModelApprovalStatus: 'Approved', ApprovalDescription: 'to be looked at' });
+    const card = await (await server.fetch(`${path(1)}/card`)).text();
+    expect(card).toContain('| approval | nobody has decided: to be looked at |');
   });
 
   it('is approved with the results of an evaluation, or with a reason that is kept', async () => {

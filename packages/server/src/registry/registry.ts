@@ -20,7 +20,7 @@ import type { Tables } from '../store/tables.js';
 import { annotate } from './annotate.js';
 import { Groups } from './groups.js';
 import { listVersions, type PageRequest, type VersionFilter } from './list-versions.js';
-import { type DescribedVersion, type NotedData, type Version, versionFromRow } from './version.js';
+import { type DescribedVersion, type NotedData, undecided, type Version, versionFromRow } from './version.js';
 
 export interface NewVersion {
   readonly workspaceId: string;
@@ -112,7 +112,7 @@ export class Registry {
         number: version.number,
         kind: version.kind,
         description: version.description,
-        approval_status: 'Approved',
+        approval_status: undecided,
         approval_note: '',
         approval_at_ms: null,
         base_model: version.baseModel,

@@ -18,6 +18,9 @@ export interface NotedData extends TrainedData {
   readonly through: number;
 }
 
+/** The status of a version of which nobody has said anything: see decision 26. */
+export const undecided = 'PendingManualApproval' satisfies ApprovalStatus;
+
 export function versionFromRow(row: Selectable<VersionsTable>, nowMs: number): Version {
   const noted: NotedData | null = row.data === null ? null : JSON.parse(row.data);
   return {
@@ -30,7 +33,8 @@ export function versionFromRow(row: Selectable<VersionsTable>, nowMs: number): V
     description: row.description,
     tags: JSON.parse(row.tags),
     approval: {
-      status: row.approval_status as ApprovalStatus, // true: only this package writes the column, from the same type
+      // Rows of older releases say Approved before anybody decided. true: only this package writes the column, from the same type
+      status: row.approval_at_ms === null ? undecided : (row.approval_status as ApprovalStatus),
       note: row.approval_note,
       decidedAtMs: row.approval_at_ms,
     },

@@ -1,5 +1,5 @@
 /** Model packages and their groups on the control plane of the SageMaker wire: the registry, as far as that API tells of it. */
-import type { VersionGroup } from '@loopwright/protocol';
+import type { ApprovalStatus, VersionGroup } from '@loopwright/protocol';
 import {
   type ControlAction,
   type ControlRequest,
@@ -70,7 +70,7 @@ export function modelPackageHandlers({ service, registry, hub, workspaceId }: Mo
       const { CreationTimeAfter: after, CreationTimeBefore: before } = request;
       const filter = {
         ...(group === undefined ? {} : { groupName: groupNameOf(group) }),
-        ...(approval === undefined ? {} : { approval }),
+        ...(approval === undefined ? {} : { approval: { status: approval, undecided: ofNobody } }),
         ...(after === undefined ? {} : { createdAfterMs: after * 1000 }),
         ...(before === undefined ? {} : { createdBeforeMs: before * 1000 }),
         oldestFirst: request.SortOrder === 'Ascending',
@@ -86,10 +86,10 @@ export function modelPackageHandlers({ service, registry, hub, workspaceId }: Mo
     },
     UpdateModelPackage: async ({ ModelPackageArn, ModelApprovalStatus: status, ApprovalDescription: note }) => {
       const id = idOf(ModelPackageArn, 'ModelPackageArn');
-      const { approval } = await registry.get(workspaceId, id);
+      await registry.get(workspaceId, id);
       if (status !== undefined || note !== undefined) {
-        const change = { status: status ?? approval.status, note: note ?? (status === undefined ? approval.note : '') };
-        await registry.change(workspaceId, id, { approval: change });
+        const approval = { note: note ?? '', ...(status === undefined ? {} : { status }) };
+        await registry.change(workspaceId, id, { approval });
       }
       return { ModelPackageArn: arns.toArn(id) };
     },
@@ -128,6 +128,13 @@ function groupSummary({ name, description, createdAtMs }: VersionGroup): ModelPa
   };
 }
 
+/** The service answers so for its own saves: see decision 26. */
+const ofNobody: ApprovalStatus = 'Approved';
+
+function statusOf({ approval }: Version): ApprovalStatus {
+  return approval.decidedAtMs === null ? ofNobody : approval.status;
+}
+
 function packageSummary(version: Version): ModelPackageSummary {
   return {
     ModelPackageArn: arns.toArn(version.id),
@@ -135,7 +142,7 @@ function packageSummary(version: Version): ModelPackageSummary {
     ModelPackageVersion: version.number,
     CreationTime: seconds(version.createdAtMs),
     ModelPackageStatus: 'Completed',
-    ModelApprovalStatus: version.approval.status,
+    ModelApprovalStatus: statusOf(version),
     ...(version.description === '' ? {} : { ModelPackageDescription: version.description }),
     Loopwright: extensionOf(version),
   };
@@ -167,9 +174,9 @@ function packageDetail(version: DescribedVersion, hubContentName: string, output
     ...packageSummary(version),
     ModelPackageName: version.groupName,
     ModelPackageStatusDetails: { ValidationStatuses: [] },
-    ModelApprovalStatus: approval.status,
+    ModelApprovalStatus: statusOf(version),
     ...(approval.note === '' ? {} : { ApprovalDescription: approval.note }),
-    ModelCard: { ModelCardContent: modelCardJson(version), ModelCardStatus: cardStatuses[approval.status] },
+    ModelCard: { ModelCardContent: modelCardJson(version), ModelCardStatus: cardStatuses[statusOf(version)] },
     InferenceSpecification: {
       Containers: [
         {

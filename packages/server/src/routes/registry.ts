@@ -23,7 +23,7 @@ import type { VersionFilter } from '../registry/list-versions.js';
 import { modelCard } from '../registry/model-card.js';
 import { outgoingFiles } from '../registry/parts.js';
 import type { Registry } from '../registry/registry.js';
-import type { DescribedVersion, Version } from '../registry/version.js';
+import { type DescribedVersion, undecided, type Version } from '../registry/version.js';
 import type { App, RouteEnv } from './context.js';
 import { readJson } from './read-body.js';
 import { arns } from './runtime-plane.js';
@@ -140,7 +140,7 @@ function filterOf({ group, kind, approval, session, tag, ended }: VersionQuery):
   return {
     ...(group === undefined ? {} : { groupName: groupNameOf(group) }),
     ...(kind === undefined ? {} : { kind }),
-    ...(approval === undefined ? {} : { approval }),
+    ...(approval === undefined ? {} : { approval: { status: approval, undecided } }),
     ...(session === undefined ? {} : { sessionName: session }),
     ...(tag === undefined ? {} : { tag: tagOf(tag) }),
     ...(ended === undefined ? {} : { includeEnded: ended }),

@@ -138,7 +138,11 @@ const version = z.object({
   state: z.enum(versionStates),
   description: z.string(),
   tags,
-  approval: z.object({ status: z.enum(approvalStatuses), note: z.string(), decidedAtMs: time.nullable() }),
+  approval: z.object({
+    status: z.enum(approvalStatuses),
+    note: z.string(),
+    decidedAtMs: time.nullable().describe('Null while nobody has decided.'),
+  }),
   baseModel: z.string(),
   training,
   lineage,

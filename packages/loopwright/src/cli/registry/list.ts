@@ -74,7 +74,7 @@ function rowOf(version: VersionSummary): string[] {
     nameOf(version),
     version.kind,
     stateText(version),
-    version.approval.status,
+    approvalText(version),
     String(version.lineage.step),
     bytesText(version.sizeBytes),
     timeText(version.createdAtMs),
@@ -85,6 +85,11 @@ function rowOf(version: VersionSummary): string[] {
 /** `group/number`, which the commands take. */
 export function nameOf({ groupName, number }: Pick<VersionSummary, 'groupName' | 'number'>): string {
   return `${groupName}/${number}`;
+}
+
+/** What was decided, or that nothing was: a status alone would look like somebody's word. */
+export function approvalText({ approval }: Pick<VersionSummary, 'approval'>): string {
+  return approval.decidedAtMs === null ? 'undecided' : approval.status;
 }
 
 export function stateText({ state, expiresAtMs }: Pick<VersionSummary, 'state' | 'expiresAtMs'>): string {

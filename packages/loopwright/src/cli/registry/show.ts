@@ -6,7 +6,7 @@ import type { CommandContext } from '../context.js';
 import type { ServerAddress } from '../sessions.js';
 import { bytesText, formatTable, timeText } from '../text.js';
 import { atServer } from './at-server.js';
-import { nameOf, oneLine, stateText } from './list.js';
+import { approvalText, nameOf, oneLine, stateText } from './list.js';
 
 export async function showCommand(name: string, address: ServerAddress, context: CommandContext): Promise<void> {
   const [version, ...ancestors] = await atServer(address, context, ({ registry }) => registry.lineage(name));
@@ -25,7 +25,9 @@ export function showVersion(version: VersionDetail, ancestors: readonly VersionD
     ['state', stateText(version)],
     [
       'approval',
-      approval.note === '' ? approval.status : `${approval.status}: ${oneLine(approval.note, versionLimits.note)}`,
+      approval.note === ''
+        ? approvalText(version)
+        : `${approvalText(version)}: ${oneLine(approval.note, versionLimits.note)}`,
     ],
     ...(tagText.length === 0 ? [] : [['tags', tagText.join(', ')] as const]),
     ['base model', version.baseModel],

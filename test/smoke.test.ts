@@ -125,7 +125,7 @@ describe('a task that is broken on purpose fails', () => {
     expect(remedy).toContain('keep nothing between calls');
   });
 
-  test('in tracking, where a grade holds what its type does not', async () => {
+  test('in grader and sampling, where a grade holds what its type does not', async () => {
     const grade: typeof environment.grade = async (answer, context) => {
       const judged = await environment.grade(answer, context);
       if (!('reward' in judged)) return judged;
@@ -134,8 +134,20 @@ describe('a task that is broken on purpose fails', () => {
       return { ...judged, components: [{ name: 'right', weight, status: 'ok' as const, score: judged.reward }] };
     };
     const { statuses, seen } = await partsOf({ ...sums, environment: { ...environment, grade } });
+    expect(statuses).toEqual(['fail', 'pass', 'fail', 'not-run', 'not-run', 'not-run']);
+    expect(seen).toContain('grader/fails');
+  });
+
+  test('in tracking, where problems hold what JSON does not', async () => {
+    const odd = train.map((problem) => ({ ...problem, size: 1n }));
+    const problem = heldOut[0]!;
+    const cases = [
+      { problem, label: 'good' as const, completion: problem.answer },
+      { problem, label: 'bad' as const, completion: 'no number' },
+    ];
+    const { statuses, seen } = await partsOf({ ...sums, cases, train: odd });
     expect(statuses).toEqual(['pass', 'pass', 'pass', 'pass', 'pass', 'fail']);
-    expect(seen).toBe('0 of 64 samples could be read back');
+    expect(seen).toBe('it threw (TypeError)');
   });
 });
 

@@ -108,7 +108,13 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), `|${' --- |'.repeat(head.length)}`, ...rows.map(line)];
 }
 
-/** Text that Markdown leaves as it is. */
+/**
+ * Text that Markdown leaves as it is, and that a terminal shows: a card is read with `cat` as well, where a control character of a note could hide what
+ * the card says. Those and characters without a form of their own are spelled as `\\u{1b}`.
+ */
 function inline(text: string): string {
-  return text.replace(/[\r\n]+/g, ' ').replace(/[\\`*_{}[\]<>#|!]/g, (sign) => `\\${sign}`);
+  return text
+    .replace(/[\r\n\t]+/g, ' ')
+    .replace(/[\\`*_{}[\]<>#|!]/g, (sign) => `\\${sign}`)
+    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (sign) => `\\\\u\\{${sign.codePointAt(0)?.toString(16)}\\}`);
 }

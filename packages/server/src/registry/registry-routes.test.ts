@@ -82,6 +82,18 @@ describe('what is said of a version', () => {
     expect(card).toContain('| approval | nobody has decided: to be looked at |');
   });
 
+  it('comes to the model card as text: no control character that a terminal would obey', async () => {
+    const server = await started();
+    await server.train('s', 1, { type: 'save-state', description: 'fine\n\u001b[2Jhidden' });
+    const note = 'ok\u001b]0;title\u0007 \u009b31m\u202edlrow';
+    const approval = { status: 'Approved', note, withoutResults: 'a toy' };
+    await server.request('PATCH', path(1), { approval, metrics: { 'eval/x': { value: 1, note: '\u001b[1m' } } });
+    const card = await (await server.fetch(`${path(1)}/card`)).text();
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there
+    expect(card).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    expect(card).toContain('\\\\u\\{1b\\}');
+  });
+
   it('is approved with the results of an evaluation, or with a reason that is kept', async () => {
     const server = await started();
     await server.train('s', 1, saveState);

@@ -1,10 +1,11 @@
 /** Many rollouts at once: groups of each problem, in parallel, each with its own time; a slow or broken one never stops the rest. */
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { rolloutTimeoutMs } from '../environments/call-times.js';
 import { isFailure } from '../environments/environment.js';
 import { mixSeed } from '../random.js';
 import type { Sampler } from '../training/clients.js';
-import { numberWithin, wholeNumber } from '../training/options.js';
+import { numberWithin, timeoutWithin, wholeNumber } from '../training/options.js';
 import { withScope } from '../training/scope.js';
 import type { EpisodeEnvironment, EpisodeProblem } from './environment.js';
 import { type EpisodeRollout, runEpisode } from './run-episode.js';
@@ -139,7 +140,7 @@ function limitsOf<P extends EpisodeProblem>({
   maxTokens = 512,
   maxContext = Number.POSITIVE_INFINITY,
   temperature = 1,
-  timeoutMs = 600_000,
+  timeoutMs = rolloutTimeoutMs,
   concurrency = 64,
   now = () => performance.now(),
   after = (ms, action) => {
@@ -162,7 +163,7 @@ export type EpisodeLimits = Pick<
 export function checkLimits({ maxTurns, maxContext, timeoutMs, concurrency }: EpisodeLimits): void {
   if (maxTurns !== undefined) wholeNumber('maxTurns', maxTurns, 1);
   if (maxContext !== undefined && maxContext !== Number.POSITIVE_INFINITY) wholeNumber('maxContext', maxContext, 2);
-  if (timeoutMs !== undefined) numberWithin('timeoutMs', timeoutMs, { min: 1, max: 2 ** 31 - 1 });
+  if (timeoutMs !== undefined) timeoutWithin('timeoutMs', timeoutMs);
   if (concurrency !== undefined) wholeNumber('concurrency', concurrency, 1);
 }
 

@@ -1,6 +1,7 @@
 /** Pass rates of prompts: k completions of each, judged by the real grader. */
 import { complaint } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import { CallTimes, rolloutTimeoutMs } from '../environments/call-times.js';
 import { type Environment, isFailure, type Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
 import { episodeDatums } from '../episodes/episode-datums.js';
@@ -112,9 +113,10 @@ function answersRate<P extends Problem>(problem: P, options: Own<P, Environment<
   const { sampler, tokenizer, environment, samples: numSamples, maxTokens, temperature, seed, correctReward } = options;
   return withScope(options.signal, async (scope) => {
     const shared = { environment, tokenizer, scope };
+    const times = new CallTimes(rolloutTimeoutMs);
     const sampling = { numSamples, maxTokens, temperature, seedOf: () => seed };
     const sampled = await sampleGroups({ ...shared, sampler, problems: [problem], ...sampling });
-    const [group] = await gradeGroups({ ...shared, groups: sampled });
+    const [group] = await gradeGroups({ ...shared, times, groups: sampled });
     const { rollouts = [], prompt = [] } = group ?? {};
     for (const { grade } of rollouts) if (isFailure(grade)) options.onGraderError?.(grade.error);
     const completionTokens = rollouts.reduce((sum, { sequence }) => sum + sequence.tokens.length, 0);

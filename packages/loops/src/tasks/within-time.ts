@@ -1,5 +1,5 @@
 /** A task whose calls end, and can be followed: what never answers would keep a smoke test or an evaluation for ever. */
-import { LoopwrightError } from '@loopwright/protocol';
+import { CallTimes } from '../environments/call-times.js';
 import { checkedGrade } from '../environments/checked-grade.js';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment } from '../episodes/environment.js';
@@ -98,45 +98,4 @@ function episodesWithin<P extends Problem>(
       };
     },
   };
-}
-
-/** Calls under way. Those that share few places, such as a sandbox's, wait for one another: while some end, none is stuck. */
-class CallTimes {
-  readonly #limitMs: number;
-  readonly #restarts = new Set<() => void>();
-
-  constructor(limitMs: number) {
-    this.#limitMs = limitMs;
-  }
-
-  async bounded<T>(name: string, work: () => T | Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    let restart = (): void => {};
-    const late = new Promise<never>((_, reject) => {
-      restart = () => {
-        clearTimeout(timer);
-        timer = setTimeout(() => reject(tooLate(name, this.#limitMs)), this.#limitMs).unref();
-      };
-    });
-    late.catch(() => {}); // it may lose the race
-    restart();
-    this.#restarts.add(restart);
-    try {
-      const made = await Promise.race([work(), late]);
-      this.#restarts.delete(restart);
-      for (const other of this.#restarts) other();
-      return made;
-    } finally {
-      this.#restarts.delete(restart);
-      clearTimeout(timer);
-    }
-  }
-}
-
-function tooLate(name: string, limitMs: number): LoopwrightError {
-  return new LoopwrightError({
-    code: 'grader_timeout',
-    message: `${name} gave nothing within ${limitMs / 1000} s; let it resolve, or bound its work`,
-    details: { field: name, remedy: 'let it resolve, or bound its work' },
-  });
 }

@@ -1,5 +1,6 @@
 /** GRPO's task where a problem has one answer. */
 import type { Tokenizer } from '@loopwright/text';
+import { CallTimes } from '../environments/call-times.js';
 import type { Environment, Problem } from '../environments/environment.js';
 import { type Evaluation, evaluate } from './evaluate.js';
 import { scoreGroups, teaches, trainingData, withPenalties } from './grpo-data.js';
@@ -19,7 +20,8 @@ export function answerTask<P extends Problem>({
   tokenizer,
   run,
 }: AnswerTaskOptions<P>): GrpoTask<P, RolloutGroup<P>, Evaluation<P>['answers'][number]> {
-  const { samplesPerGroup: numSamples, maxTokens, temperature, maxGraderErrorShare, onGraderError } = run;
+  const times = new CallTimes(run.timeoutMs);
+  const { timeoutMs, samplesPerGroup: numSamples, maxTokens, temperature, maxGraderErrorShare, onGraderError } = run;
   return {
     draw: (random) => environment.draw(random),
     async group(problem, { sampler, scope, seeds, timed, reference }) {
@@ -32,7 +34,7 @@ export function answerTask<P extends Problem>({
         for (const [sample, logprobs] of scored) reference.scores.set(sample, logprobs);
       }
       const graded = await timed('grade', () =>
-        gradeGroups({ groups: sampled, environment, tokenizer, onGraderError, scope }),
+        gradeGroups({ groups: sampled, environment, tokenizer, onGraderError, times, scope }),
       );
       return withPenalties(graded, run)[0]!; // of one problem
     },
@@ -41,7 +43,7 @@ export function answerTask<P extends Problem>({
     data: (groups, reference) => trainingData(groups, { ...run, reference }),
     metrics: rolloutMetrics,
     evaluate: ({ sampler, ...work }) =>
-      evaluate(sampler, { environment, tokenizer, maxTokens, maxGraderErrorShare, ...work }),
+      evaluate(sampler, { environment, tokenizer, maxTokens, maxGraderErrorShare, timeoutMs, ...work }),
     warnings: (groups) => {
       const warning = gradingWarning(groups);
       return warning === undefined ? [] : [warning];

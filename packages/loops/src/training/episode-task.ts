@@ -13,7 +13,7 @@ import type { EpisodeGrpoOptions, Resolved } from './grpo-options.js';
 import type { GrpoTask } from './grpo-task.js';
 
 export interface EpisodeTaskOptions<P extends EpisodeProblem>
-  extends Pick<EpisodeGrpoOptions<P>, 'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency' | 'after'> {
+  extends Pick<EpisodeGrpoOptions<P>, 'maxTurns' | 'maxContext' | 'concurrency' | 'after'> {
   readonly environment: EpisodeEnvironment<P>;
   readonly tokenizer: Tokenizer;
   readonly run: Resolved;
@@ -25,9 +25,10 @@ export function episodeTask<P extends EpisodeProblem>({
   tokenizer,
   run,
   credit,
-  ...limits
+  ...given
 }: EpisodeTaskOptions<P>): GrpoTask<P, EpisodeGroup<P>, EpisodeRollout<P>> {
-  const { samplesPerGroup: groupSize, maxTokens, temperature, now, maxGraderErrorShare, seed } = run;
+  const { samplesPerGroup: groupSize, maxTokens, temperature, now, maxGraderErrorShare, seed, timeoutMs } = run;
+  const limits = { ...given, timeoutMs };
   const runner = episodeRunner({ ...limits, tokenizer, environment, maxTokens, temperature, now });
   return {
     draw: (random) => environment.draw(random),

@@ -1,11 +1,12 @@
 /** How many problems a model solves. */
 import type { Tokenizer } from '@loopwright/text';
+import { CallTimes, rolloutTimeoutMs } from '../environments/call-times.js';
 import { type Environment, type Grade, isFailure, type Problem } from '../environments/environment.js';
 import { type Accuracy, accuracyOf } from '../statistics/accuracy.js';
 import { isCorrect } from '../statistics/correct-reward.js';
 import type { Sampler } from './clients.js';
 import { finite, type Metrics } from './grpo-metrics.js';
-import { numberWithin, wholeNumber } from './options.js';
+import { numberWithin, timeoutWithin, wholeNumber } from './options.js';
 import { checkGrading, gradeGroups, type Rollout, sampleGroups } from './rollouts.js';
 import { withScope } from './scope.js';
 
@@ -19,6 +20,8 @@ export interface EvaluateOptions<P extends Problem> {
   readonly correctReward?: number;
   /** Share of answers that may fail to be graded; default 0.2. */
   readonly maxGraderErrorShare?: number;
+  /** Milliseconds that a grading may take while no other ends; default ten minutes. */
+  readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -47,16 +50,24 @@ export async function evaluate<P extends Problem>(
     maxTokens = 64,
     correctReward = 1,
     maxGraderErrorShare = 0.2,
+    timeoutMs = rolloutTimeoutMs,
     signal,
   }: EvaluateOptions<P>,
 ): Promise<Evaluation<P>> {
   wholeNumber('problems.length', problems.length, 1);
   wholeNumber('maxTokens', maxTokens, 1);
   numberWithin('maxGraderErrorShare', maxGraderErrorShare, { min: 0, max: 1 });
+  timeoutWithin('timeoutMs', timeoutMs);
   return withScope(signal, async (scope) => {
     const greedy = { numSamples: 1, temperature: 0, maxTokens };
     const sampled = await sampleGroups({ sampler, environment, tokenizer, problems, scope, ...greedy });
-    const groups = await gradeGroups({ groups: sampled, environment, tokenizer, scope });
+    const groups = await gradeGroups({
+      groups: sampled,
+      environment,
+      tokenizer,
+      scope,
+      times: new CallTimes(timeoutMs),
+    });
     checkGrading(groups, maxGraderErrorShare);
     const answers = groups.flatMap(({ problem, prompt, rollouts }) =>
       rollouts.map((rollout) => ({ problem, prompt, ...rollout })),

@@ -67,6 +67,27 @@ describe('a loop with a grader of components', () => {
     );
   });
 
+  it('does not wait for ever for a grader of its own that never answers, in steps and in evaluations', async () => {
+    const environment: Environment = {
+      ...copyEnvironment,
+      grade: (answer, context) =>
+        answer.text === '7' ? new Promise(() => {}) : copyEnvironment.grade(answer, context),
+    };
+    const step = await oneStep(environment, { maxGraderErrorShare: 1, timeoutMs: 20 });
+    const late = step.groups.flatMap(({ rollouts }) => rollouts).filter(({ text }) => text === '7');
+    expect(late.length).toBeGreaterThan(0);
+    for (const { grade } of late) expect(grade).toMatchObject({ status: 'timeout', error: { code: 'grader_timeout' } });
+    expect(step.metrics['grade/timeouts']).toBe(late.length);
+    const never: Environment = { ...copyEnvironment, grade: () => new Promise(() => {}) };
+    const problems = [1, 2].map(copyProblem);
+    const work = { environment: never, tokenizer: characterTokenizer(), problems, maxTokens: 1, timeoutMs: 20 };
+    await expect(evaluate(new Bandit().snapshot(), work)).rejects.toMatchObject({
+      code: 'grader_failed',
+      cause: { code: 'grader_timeout' },
+    });
+    await expect(evaluate(new Bandit().snapshot(), { ...work, timeoutMs: 0 })).rejects.toThrow('options.timeoutMs');
+  });
+
   it('trains failed answers with the floor where one is set, and still counts them', async () => {
     const onGraderError: OnGraderError = { floor: -1 };
     const step = await oneStep(

@@ -2,6 +2,7 @@
 import { complaint, type LossConfig } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
 import type { RlLossName } from '../datums/rl-datum.js';
+import { rolloutTimeoutMs } from '../environments/call-times.js';
 import type { Environment, Problem } from '../environments/environment.js';
 import type { EpisodeEnvironment, EpisodeProblem } from '../episodes/environment.js';
 import type { EpisodeGroup, RunEpisodesOptions } from '../episodes/run-episodes.js';
@@ -18,7 +19,7 @@ import type { Evaluation } from './evaluate.js';
 import type { EpisodeEvaluation } from './evaluate-episodes.js';
 import type { FixedSamples, FixedSamplesOptions } from './fixed-samples.js';
 import type { Metrics } from './grpo-metrics.js';
-import { finiteNumber, learningRateWithin, numberWithin, wholeNumber } from './options.js';
+import { finiteNumber, learningRateWithin, numberWithin, timeoutWithin, wholeNumber } from './options.js';
 import type { OnGraderError, RolloutGroup } from './rollouts.js';
 import type { Validation, ValidationOptions, ValidationStep } from './validation.js';
 
@@ -81,6 +82,8 @@ export interface CommonGrpoOptions extends CheckpointOptions {
   readonly reference?: GrpoReference;
   /** Share of answers that may fail to be graded before the run stops; default 0.2. */
   readonly maxGraderErrorShare?: number;
+  /** Milliseconds that the grading of an answer may take while no other ends, or a whole episode; default ten minutes. Then it counts among those. */
+  readonly timeoutMs?: number;
   /** What becomes of those: left out (the default), or trained with a floor reward. Either way they are counted and reported. */
   readonly onGraderError?: OnGraderError;
   /**
@@ -127,7 +130,7 @@ export interface GrpoOptions<P extends Problem> extends CommonGrpoOptions, OverP
 export interface EpisodeGrpoOptions<P extends EpisodeProblem>
   extends CommonGrpoOptions,
     OverProblems<P>,
-    Pick<RunEpisodesOptions<P>, 'maxTurns' | 'maxContext' | 'timeoutMs' | 'concurrency' | 'after'> {
+    Pick<RunEpisodesOptions<P>, 'maxTurns' | 'maxContext' | 'concurrency' | 'after'> {
   readonly environment: EpisodeEnvironment<P>;
   /** Default `episode`. */
   readonly credit?: Credit;
@@ -233,6 +236,7 @@ export function resolve({
   refillRounds = 0,
   reference,
   maxGraderErrorShare = 0.2,
+  timeoutMs = rolloutTimeoutMs,
   onGraderError = 'exclude',
   graderGate,
   seed = 0,
@@ -248,6 +252,7 @@ export function resolve({
   numberWithin('temperature', temperature, { min: 0.01, max: 2 });
   learningRateWithin(learningRate);
   numberWithin('maxGraderErrorShare', maxGraderErrorShare, { min: 0, max: 1 });
+  timeoutWithin('timeoutMs', timeoutMs);
   lengthDivisors([], lengthNormalization);
   if (typeof overlong === 'object') {
     numberWithin('overlong.penalizeLast', overlong.penalizeLast, { min: 1, max: maxTokens });
@@ -283,7 +288,7 @@ export function resolve({
   return {
     gate,
     ...{ steps, groupsPerStep, samplesPerGroup, maxTokens, temperature, learningRate, weightDecay, gradClipNorm },
-    ...{ loss, lossConfig, advantages, maxGraderErrorShare, onGraderError, seed, now, reference },
+    ...{ loss, lossConfig, advantages, maxGraderErrorShare, timeoutMs, onGraderError, seed, now, reference },
     ...{ klCoefficient, everySteps, placement, estimator, lengthNormalization, overlong, refillRounds },
     ...{ maxStepsOffPolicy, stalePolicy, maxGroupsUnderWay, groupsPerPass, guard, onNotice },
   };

@@ -65,10 +65,10 @@ export async function runGrpo<P extends Problem>(options: GrpoOptions<P> | Episo
   if (options.validation !== undefined) checkValidation(options.validation);
   if (!isOfEpisodes(options))
     return loop(options, run, (tokenizer) => answerTask({ environment: options.environment, tokenizer, run }));
-  const { environment, maxTurns, maxContext, timeoutMs, concurrency, after, credit = 'episode' } = options;
+  const { environment, maxTurns, maxContext, concurrency, after, credit = 'episode' } = options;
   checkLimits(options);
   checkCredit(credit);
-  const limits = withoutUndefined({ maxTurns, maxContext, timeoutMs, concurrency, after });
+  const limits = withoutUndefined({ maxTurns, maxContext, concurrency, after });
   return loop(options, run, (tokenizer) => episodeTask({ ...limits, environment, tokenizer, run, credit }));
 }
 

@@ -3,6 +3,7 @@
 import type { SampledTokens } from '@loopwright/client';
 import { LoopwrightError } from '@loopwright/protocol';
 import type { Tokenizer } from '@loopwright/text';
+import type { CallTimes } from '../environments/call-times.js';
 import { checkedGrade } from '../environments/checked-grade.js';
 import { type Environment, type Grade, isFailure, type Problem, promptOf } from '../environments/environment.js';
 import type { Sampler } from './clients.js';
@@ -81,6 +82,8 @@ export interface GradeGroupsOptions<P extends Problem> {
   readonly tokenizer: Tokenizer;
   /** Default `exclude`. */
   readonly onGraderError?: OnGraderError;
+  /** Of the gradings of a run: one that takes too long is a `timeout`. */
+  readonly times: CallTimes;
   readonly scope: Scope;
 }
 
@@ -90,6 +93,7 @@ export async function gradeGroups<P extends Problem>({
   environment,
   tokenizer,
   onGraderError = 'exclude',
+  times,
   scope,
 }: GradeGroupsOptions<P>): Promise<RolloutGroup<P>[]> {
   return Promise.all(
@@ -100,7 +104,7 @@ export async function gradeGroups<P extends Problem>({
         sequences.map(async (sequence): Promise<Rollout> => {
           const text = tokenizer.decode(sequence.tokens);
           const answer = { problem, text, stopReason: sequence.stopReason };
-          const grade = await scope.orAborted((signal) => gradeSafely(environment, answer, signal));
+          const grade = await scope.orAborted((signal) => gradeSafely(environment, answer, { times, signal }));
           const reward = rewardOf(grade, onGraderError);
           return { sequence, text, grade, ...(reward === undefined ? {} : { reward }) };
         }),
@@ -130,15 +134,16 @@ function rewardOf(grade: Grade, onGraderError: OnGraderError): number | undefine
   return onGraderError === 'exclude' ? undefined : onGraderError.floor;
 }
 
-/** What throws, and what is no grade, becomes a `grader_error`. */
+/** What throws, and what is no grade, becomes a `grader_error`; what takes too long a `timeout`. */
 async function gradeSafely<P extends Problem>(
   environment: Environment<P>,
   answer: Parameters<Environment<P>['grade']>[0],
-  signal: AbortSignal,
+  { times, signal }: { readonly times: CallTimes; readonly signal: AbortSignal },
 ): Promise<Grade> {
   try {
-    return checkedGrade(await environment.grade(answer, { signal }));
+    return checkedGrade(await times.bounded('grade', () => environment.grade(answer, { signal }), signal));
   } catch (error) {
-    return { status: 'grader_error', error };
+    const isLate = LoopwrightError.isInstance(error) && error.code === 'grader_timeout';
+    return { status: isLate ? 'timeout' : 'grader_error', error };
   }
 }

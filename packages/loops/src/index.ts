@@ -88,7 +88,7 @@ export { displayWidth, escapeText, truncateText } from './escape-text.js';
 export type { AnswerTimes, CompareModelsOptions, ModelComparison } from './evaluation/compare-models.js';
 export { compareModels } from './evaluation/compare-models.js';
 export type { RegressionOutcome } from './evaluation/regression.js';
-export { defaultMargin, regressionOutcome } from './evaluation/regression.js';
+export { casesToSettle, defaultMargin, regressionOutcome } from './evaluation/regression.js';
 export type { Finding, FindingLevel } from './findings.js';
 export { badFromGood } from './grader-gate/bad-from-good.js';
 export type { BadFromGoodOptions, BadKind } from './grader-gate/bad-kinds.js';

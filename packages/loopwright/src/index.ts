@@ -260,6 +260,7 @@ export {
   badFromGood,
   badKinds,
   calibrateJudge,
+  casesToSettle,
   centerRewards,
   compareModels,
   comparePairs,

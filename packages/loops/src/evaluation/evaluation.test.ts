@@ -7,7 +7,7 @@ import { Bandit, characterTokenizer, copyEnvironment, copyProblem } from '../tes
 import { runGrpo } from '../training/grpo.js';
 import { compareModels } from './compare-models.js';
 import { checkHeldOut } from './held-out-check.js';
-import { regressionOutcome } from './regression.js';
+import { casesToSettle, regressionOutcome } from './regression.js';
 
 const problems = Array.from({ length: 40 }, (_, i) => ({ ...copyProblem(i % 4), id: `p${i}` }));
 const tokenizer = characterTokenizer();
@@ -107,5 +107,21 @@ describe('a regression suite', () => {
     expect(regressionOutcome(of(0, 30, 70), 0.05)).toBe('fell');
     expect(regressionOutcome(of(2, 2, 396), 0.05)).toBe('held');
     expect(regressionOutcome(of(1, 1, 8), 0.05)).toBe('undecided');
+  });
+
+  it('that is undecided says about how many cases would settle it, and these do', () => {
+    expect(casesToSettle(of(2, 2, 396), 0.05)).toBeUndefined();
+    // No pair differs, all are right: at 95 % a fall of z²/(n + z²) can't be ruled out, which is 5 points at n = 19 z² = 73.
+    expect(casesToSettle(of(0, 0, 20), 0.05)).toBe(73);
+    // Equal rates of change: ((1.96 + 0.84) · √0.2 / 0.05)² = 628.
+    const equal = casesToSettle(of(1, 1, 8), 0.05) ?? 0;
+    expect([equal > 580, equal < 720]).toEqual([true, true]);
+    // A fall of 10 points, more than the margin: sooner than that is seen.
+    const fallen = of(1, 3, 16);
+    expect(regressionOutcome(fallen, 0.05)).toBe('undecided');
+    const enough = (casesToSettle(fallen, 0.05) ?? 0) / 20;
+    expect(regressionOutcome(of(enough, 3 * enough, 16 * enough), 0.05)).toBe('fell');
+    // Exactly at the margin of nothing.
+    expect(casesToSettle(of(1, 1, 8), 0)).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { mean } from './advantages.js';
 import { type Interval, wilsonInterval, z } from './intervals.js';
 
 /** The 80 % point of the standard normal distribution, for the power of a larger comparison. */
-const zPower = 0.8416212335729143;
+export const zPower = 0.8416212335729143;
 /** Fewer pairs that differ by the very same say nothing of how pairs differ: by chance of signs alone n of them agree 2 · 0.5ⁿ of the time, which is below 5 % from six on. */
 const leastEqual = 6;
 
@@ -56,7 +56,9 @@ export function comparePairs(start: readonly number[], candidate: readonly numbe
   const deviation = Math.sqrt(differences.reduce((sum, d) => sum + (d - difference) ** 2, 0) / (n - 1));
   const isBinary = [...start, ...candidate].every((value) => value === 0 || value === 1);
   const half = (studentPoint(n - 1) * deviation) / Math.sqrt(n);
-  const interval = isBinary ? newcombeInterval(start, candidate) : { low: difference - half, high: difference + half };
+  const interval = isBinary
+    ? newcombeInterval(countPairs(start, candidate))
+    : { low: difference - half, high: difference + half };
   const hasNoWidth = !isBinary && deviation === 0 && n < leastEqual;
   const outcome = hasNoWidth ? 'not-distinguishable' : outcomeOf(interval);
   const needed = ((z + zPower) * deviation) / difference;
@@ -74,15 +76,30 @@ function outcomeOf({ low, high }: Interval): PairedOutcome {
   return high < 0 ? 'worse' : 'not-distinguishable';
 }
 
-/** Of the difference of two shares of the same trials, from the Wilson intervals of both and their correlation. */
-function newcombeInterval(start: readonly number[], candidate: readonly number[]): Interval {
-  const n = start.length;
+/** How often two answers to the same problem were right: both, one of them, none. Whole numbers. */
+export interface PairCounts {
+  readonly both: number;
+  /** Right after, wrong before. */
+  readonly gained: number;
+  readonly lost: number;
+  readonly neither: number;
+}
+
+/** Of values that are all 0 or 1. */
+export function countPairs(start: readonly number[], candidate: readonly number[]): PairCounts {
   const count = (test: (s: number, c: number) => boolean): number =>
     start.filter((s, i) => test(s, candidate[i]!)).length; // of equal length
-  const both = count((s, c) => s === 1 && c === 1);
-  const gained = count((s, c) => s === 0 && c === 1);
-  const lost = count((s, c) => s === 1 && c === 0);
-  const neither = n - both - gained - lost;
+  return {
+    both: count((s, c) => s === 1 && c === 1),
+    gained: count((s, c) => s === 0 && c === 1),
+    lost: count((s, c) => s === 1 && c === 0),
+    neither: count((s, c) => s === 0 && c === 0),
+  };
+}
+
+/** Of the difference of two shares of the same trials, from the Wilson intervals of both and their correlation. */
+export function newcombeInterval({ both, gained, lost, neither }: PairCounts): Interval {
+  const n = both + gained + lost + neither;
   const [p1, p2] = [(both + gained) / n, (both + lost) / n];
   const [w1, w2] = [wilsonInterval(both + gained, n), wilsonInterval(both + lost, n)];
   const product = (both + gained) * (lost + neither) * (both + lost) * (gained + neither);

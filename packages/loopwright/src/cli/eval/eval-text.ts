@@ -1,18 +1,30 @@
 /** An evaluation in words. */
 import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loopwright/loops';
-import { counted, escapeText } from '@loopwright/loops';
+import { casesToSettle, counted, defaultMargin, escapeText, regressionOutcome } from '@loopwright/loops';
 import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
 import { formatTable, percentText, signedText } from '../text.js';
 import type { Known } from './measure.js';
 import type { Suite } from './suites.js';
 
-/** `better` or `worse` than `what`, or that it can't be told yet and how many more problems would tell. */
-export function verdictText({ outcome, difference, n, neededPairs }: PairedComparison, what: string): string {
+/** `better` or `worse` than `what`, or that it can't be told yet and about how many more problems would tell. */
+export function verdictText(comparison: PairedComparison, what: string): string {
+  const { outcome, difference, n, neededPairs } = comparison;
   if (outcome !== 'not-distinguishable') return `${outcome} than ${what}`;
-  if (neededPairs === undefined) return 'not distinguishable yet: there is no difference to go by';
+  if (neededPairs === undefined) return `not distinguishable yet: ${equalText(comparison)}`;
   const more = neededPairs - n;
-  return `not distinguishable yet: a difference of ${pointsText(difference)} would take about ${more} more rows (${neededPairs} in all, power 80 %)`;
+  return `not distinguishable yet: a difference of ${pointsText(difference)} would take about ${more} more rows (${neededPairs} in all, power 80 %), by an estimate from these`;
+}
+
+/** Where there is no difference to go by, what more rows would rule out. */
+function equalText(comparison: PairedComparison): string {
+  const seen = `no difference was seen in ${counted(comparison.n, 'row')}`;
+  const known = `not more than ${(defaultMargin * 100).toFixed(0)} points worse`;
+  if (regressionOutcome(comparison, defaultMargin) === 'held') return `${seen}, enough to say that it is ${known}`;
+  const needed = casesToSettle(comparison, defaultMargin);
+  return needed === undefined
+    ? seen
+    : `${seen}; about ${needed} at the same rates would say that it is ${known} (an estimate)`;
 }
 
 /** `+4.0 points`. */
@@ -66,6 +78,13 @@ export interface ShownSuite extends Suite {
   readonly outcome: RegressionOutcome;
 }
 
+function undecidedText(comparison: PairedComparison, margin: number): string {
+  const needed = casesToSettle(comparison, margin);
+  if (needed === undefined)
+    return 'undecided, and at the rates seen so far no number of cases within reach would tell (an estimate)';
+  return `undecided of ${comparison.n}; about ${needed} cases in all would tell at the rates seen so far (an estimate)`;
+}
+
 export function showSuites(suites: readonly ShownSuite[], margin: number, console: Console): void {
   const rows = suites.map(({ name, comparison: { start, candidate, interval, n }, outcome }) => [
     escapeText(name),
@@ -75,9 +94,17 @@ export function showSuites(suites: readonly ShownSuite[], margin: number, consol
     String(n),
     outcome,
   ]);
-  for (const line of formatTable(['regression suite', 'start', 'version', '95 % interval', 'n', ''], rows))
+  for (const line of formatTable(['regression suite', 'start', 'version', '95 % interval', 'n', 'outcome'], rows))
     console.line(line);
-  console.line(`held: at 95 % it fell by at most ${(margin * 100).toFixed(0)} points.`);
+  for (const suite of suites)
+    if (suite.outcome === 'undecided')
+      console.line(`${escapeText(suite.name)}: ${undecidedText(suite.comparison, margin)}.`);
+  // Not a word of it is about this evaluation.
+  console.line(
+    console.paint.dim(
+      `What the outcomes mean: held, at 95 % it fell by at most ${(margin * 100).toFixed(0)} points; fell, at 95 % it fell at all; undecided, the interval allows both.`,
+    ),
+  );
   for (const { name, unjudged } of suites)
     if (unjudged > 0)
       console.line(`${escapeText(name)}: ${unjudged} problems are left out: an answer to them could not be judged.`);

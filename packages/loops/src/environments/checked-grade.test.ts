@@ -10,8 +10,8 @@ describe('what a grader gave', () => {
       { status: 'ok', reward: 0.5, note: 'kept' },
       { status: 'unparsed', reward: 0, reason: 'no number' },
       { status: 'timeout', error: new Error('late') },
-      withPart({ status: 'not_applicable', score: undefined }),
-      withPart({ status: 'grader_error', score: undefined, error: new Error('x') }),
+      withPart({ name: 'other', status: 'not_applicable', score: undefined }),
+      withPart({ name: 'other', status: 'grader_error', score: undefined, error: new Error('x') }),
     ])
       expect(checkedGrade(grade)).toBe(grade);
   });
@@ -29,10 +29,13 @@ describe('what a grader gave', () => {
     [{ status: 'unparsed', reward: Number.NaN }, 'grade.reward', 'NaN'],
     [{ status: 'ok', reward: 1, components: { right: 1 } }, 'grade.components', 'an object'],
     [{ status: 'timeout', error: 1, components: null }, 'grade.components', 'null'],
-    [{ status: 'ok', reward: 1, components: [0.5] }, 'grade.components[0].name', 'nothing'],
-    [withPart({ weight: undefined }), 'grade.components[1].weight', 'nothing'],
-    [withPart({ status: 'right' }), 'grade.components[1].status', 'right'],
-    [withPart({ score: Number.POSITIVE_INFINITY }), 'grade.components[1].score', 'Infinity'],
+    [{ status: 'ok', reward: 1, components: [0.5] }, 'grade.components[0].name', 'undefined'],
+    [{ status: 'ok', reward: 1, components: [{ ...part, name: 'mean' }] }, 'grade.components[0].name', 'mean'],
+    [{ status: 'ok', reward: 1, components: [{ ...part, name: 'a b' }] }, 'grade.components[0].name', '3 characters'],
+    [{ status: 'ok', reward: 1, components: [part, part] }, 'grade.components[1].name', 'right'],
+    [withPart({ weight: undefined, name: 'other' }), 'grade.components[1].weight', 'nothing'],
+    [withPart({ status: 'right', name: 'other' }), 'grade.components[1].status', 'right'],
+    [withPart({ name: 'other', score: Number.POSITIVE_INFINITY }), 'grade.components[1].score', 'Infinity'],
   ])('is a failure where it is %j', (given, field, got) => {
     const grade = checkedGrade(given);
     expect(grade).toMatchObject({ status: 'grader_error', error: { details: { field, got } } });

@@ -1,6 +1,7 @@
 /** What a grader gave, checked: one in JavaScript gives what it likes, and what is no grade must not be trained on. */
 import { complaint, type LoopwrightError } from '@loopwright/protocol';
 import { kindOf } from '../data/row.js';
+import { componentNameFault } from './component-name.js';
 import { type Grade, type GradedComponent, isFailure } from './environment.js';
 
 /** What a grade of each status holds. The compiler refuses a status that is missing here, and one that no grade has. */
@@ -44,16 +45,18 @@ function faultOf(given: unknown): LoopwrightError | undefined {
   if (components === undefined) return undefined;
   if (!Array.isArray(components))
     return fault('grade.components', 'a list of { name, weight, status, score }', kindOf(components));
+  const names = components.map((part) => fieldsOf(part).name);
   for (const [i, part] of components.entries()) {
-    const found = componentFault(`grade.components[${i}]`, part);
+    const found =
+      componentNameFault(`grade.components[${i}].name`, { names, at: i }) ??
+      componentFault(`grade.components[${i}]`, part);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
 function componentFault(field: string, part: unknown): LoopwrightError | undefined {
-  const { name, weight, status, score } = fieldsOf(part);
-  if (typeof name !== 'string' || name === '') return fault(`${field}.name`, 'its name', kindOf(name));
+  const { weight, status, score } = fieldsOf(part);
   if (!Number.isFinite(weight)) return noNumber(`${field}.weight`, weight);
   if (!isKey(ofComponent, status)) return unknownStatus(`${field}.status`, status, ofComponent);
   return ofComponent[status] === 'score' && !Number.isFinite(score) ? noNumber(`${field}.score`, score) : undefined;

@@ -50,6 +50,14 @@ describe('the grader gate', () => {
     expect(outcomes.every(({ isRight, isStable }) => isRight && isStable)).toBe(true);
   });
 
+  it('refuses problems that no change could be seen in, before it grades any', async () => {
+    const grade = vi.fn(right);
+    const problem = { ...problems[0]!, exact: 85n };
+    const odd = taskWith(grade, { cases: [{ problem, label: 'good', completion: '#### 85' }] });
+    await expect(testGrader(odd)).rejects.toThrow(/problem 12\+5: expected one that JSON can hold.*BigInt.*as a text/);
+    expect(grade).not.toHaveBeenCalled();
+  });
+
   // A fault, and what makes it show.
   const faults: Readonly<Record<string, [Grading, TestGraderOptions?, TaskSettings?, string?]>> = {
     'grader/accepts-bad': [({ text }) => given(text)],

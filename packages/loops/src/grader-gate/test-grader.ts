@@ -3,6 +3,7 @@ import { complaint } from '@loopwright/protocol';
 import type { JsonValue } from '../data/row.js';
 import { contentId } from '../data/row-hash.js';
 import type { Problem } from '../environments/environment.js';
+import { escapeText } from '../escape-text.js';
 import { defineTask } from '../tasks/define-task.js';
 import { resolveSettings } from '../tasks/settings.js';
 import type { Task } from '../tasks/task.js';
@@ -74,6 +75,7 @@ export async function testGrader<P extends Problem>(
   const { groupSize, groupsPerStep, correctReward } = resolveSettings(settings);
   const { signal, make } = options;
   const cases = await gateCases(task, options);
+  const casesHash = hashOf(cases);
   const told = { onCase, onGraded: onProgress };
   const grading = { environment, cases, repeats, concurrency, timeoutMs, correctReward, now, ...told };
   const { outcomes, aloneMs, together } = await runCases({ ...grading, signal });
@@ -88,7 +90,7 @@ export async function testGrader<P extends Problem>(
     task: name,
     outcome: findings.some(({ level }) => level === 'stop') ? 'fail' : 'pass',
     cases: { labelled: count('labelled'), made: count('made') },
-    casesHash: hashOf(cases),
+    casesHash,
     outcomesHash: contentId(outcomes.map(({ grade }) => [grade.status, 'reward' in grade ? grade.reward : null])),
     settings: { repeats, timeoutMs, correctReward, concurrency },
     ...(make === false ? {} : { making }),
@@ -107,8 +109,21 @@ export async function testGrader<P extends Problem>(
 
 /** Of problems, labels and completions; what isn't JSON in a problem doesn't count. */
 function hashOf(cases: readonly GateCase[]): string {
-  // true: that is what JSON.parse makes
-  return contentId(JSON.parse(JSON.stringify(cases)) as JsonValue);
+  const ids = cases.map((each) => {
+    try {
+      // true: that is what JSON.parse makes
+      return JSON.parse(JSON.stringify(each)) as JsonValue;
+    } catch (cause) {
+      throw complaint({
+        field: `problem ${escapeText(each.problem.id.slice(0, 40))}`,
+        expected: 'one that JSON can hold, so that a change of it is seen',
+        got: escapeText(String(cause).split('\n', 1).join('')),
+        remedy: 'keep a BigInt as a text, and what refers to itself out of problems',
+        cause,
+      });
+    }
+  });
+  return contentId(ids);
 }
 
 function confusionOf(outcomes: readonly GateOutcome[]): Confusion {

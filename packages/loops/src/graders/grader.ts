@@ -1,5 +1,6 @@
 /** A grader: the weighted sum of named components, with every way to fail kept apart from the reward. */
 import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { componentNameFault } from '../environments/component-name.js';
 import type { Answer, Grade, GradeContext, GradedComponent, Problem } from '../environments/environment.js';
 import type { Component, Score } from './component.js';
 
@@ -53,20 +54,15 @@ export function createGrader<P extends Problem = Problem>({
   };
 }
 
-/** `reward/<name>` of these are metrics of the sum. */
-const reservedNames: readonly string[] = ['mean', 'std_within_group', 'total'];
-
 function check<P extends Problem>(components: readonly Component<P>[], timeoutMs: number): void {
   const refuse = (field: string, expected: string, got: string): never => {
     throw complaint({ field, expected, got });
   };
   if (components.length === 0) refuse('components', 'at least one component', 'none');
   const names = components.map(({ name }) => name);
-  for (const [i, { name, weight = 1, timeoutMs: own = timeoutMs }] of components.entries()) {
-    if (!/^[\w.-]{1,64}$/.test(name))
-      refuse(`components[${i}].name`, '1 to 64 letters, digits, _ . or -', `${name.length} characters`);
-    if (reservedNames.includes(name)) refuse(`components[${i}].name`, `none of ${reservedNames.join(', ')}`, name);
-    if (names.indexOf(name) !== i) refuse(`components[${i}].name`, 'a name that no other component has', name);
+  for (const [i, { weight = 1, timeoutMs: own = timeoutMs }] of components.entries()) {
+    const fault = componentNameFault(`components[${i}].name`, { names, at: i });
+    if (fault !== undefined) throw fault;
     if (!Number.isFinite(weight)) refuse(`components[${i}].weight`, 'a finite number', String(weight));
     if (!(own > 0)) refuse(`components[${i}].timeoutMs`, 'a number above 0', String(own));
   }

@@ -45,7 +45,7 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
     /approval +Approved: approved with evaluation missing, regression missing, cost missing: a test\n +tags +team=math\n/,
   );
   expect(shown.stdout).toMatch(/data since +1 passes, 1 datums, 4 tokens, digest [0-9a-f]{16}…\n/);
-  expect(shown.stdout).toMatch(/\neval\/accuracy +0\.5 .+20 problems\n/);
+  expect(shown.stdout).toMatch(/\d {2}20 problems\n +eval\/accuracy +0\.5\n +eval\/length +12\n/);
 
   const target = (name: string) => join(folder.path, name);
   const peft = await registry('download', id, target('peft'), '--part', 'adapter');

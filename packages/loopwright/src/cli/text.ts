@@ -32,6 +32,11 @@ export function percentText(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }
 
+/** A measured figure: whole as it is, others in four digits, such as `18.44` or `0.1422`. */
+export function figureText(value: number): string {
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
+}
+
 /** `+4.0`, `−0.5`, and `0.0` without a sign. */
 export function signedText(value: number, digits: number): string {
   const text = Math.abs(value).toFixed(digits);

@@ -132,7 +132,7 @@ export async function evalCommand(
   });
   show({ task, start, candidate, problems, verdict, judged, margin }, results, console);
   watch.tellFirstFailure();
-  console.line(attachedText({ attach, start, candidate }));
+  console.hanging('', attachedText({ attach, start, candidate }));
   if (judged.some(({ outcome }) => outcome === 'fell') || comparison.right.outcome === 'worse')
     exitWith(exitCodes.failed);
 }
@@ -157,21 +157,25 @@ interface Shown {
 function show(shown: Shown, { comparison, cost }: EvalResults, console: Console): void {
   const { task, start, candidate, problems, verdict, judged, margin } = shown;
   const title = `${escapeText(candidate.name)} against ${escapeText(start.name)}`;
-  console.line(`${console.paint.bold(title)}: ${escapeText(task.name)}, ${counted(problems.length, 'held-out row')}`);
+  console.hanging(
+    '',
+    `${console.paint.bold(title)}: ${escapeText(task.name)}, ${counted(problems.length, 'held-out row')}`,
+  );
   console.line();
   showComparison(comparison, console);
   if (cost !== undefined) {
     const { currency, start: before, candidate: after } = cost;
-    console.line(
+    console.hanging(
+      '',
       `1000 answers: ${before.toFixed(4)} ${currency} from the start, ${after.toFixed(4)} from the version.`,
     );
   }
   console.line();
   const paint = { better: console.paint.green, worse: console.paint.red, 'not-distinguishable': console.paint.yellow };
-  console.line(`It is ${paint[comparison.right.outcome](escapeText(verdict))}.`);
+  console.hanging('', `It is ${paint[comparison.right.outcome](escapeText(verdict))}.`);
   console.line();
   if (judged.length > 0) showSuites(judged, margin, console);
-  else console.line('No regression suite: --regression TASK or --regression-command CMD names one.');
+  else console.hanging('', 'No regression suite: --regression TASK or --regression-command CMD names one.');
   console.line();
 }
 

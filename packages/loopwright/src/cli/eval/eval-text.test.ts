@@ -36,7 +36,7 @@ test('the legend of suites can’t be taken for their outcome, and an undecided 
     otherLines: 0,
   };
   showSuites([suite as ShownSuite], 0.05, console);
-  expect(text).toMatch(/^regression suite .* n +outcome\nold .* 20 +undecided\n/);
+  expect(text).toMatch(/^passed, % .* n +outcome\nold .* 20 +undecided\n/);
   expect(text).toMatch(
     /\nold: undecided of 20; about \d+ cases in all would tell at the rates seen so far \(an estimate\)\.\n/,
   );

@@ -3,7 +3,8 @@ import type { ModelComparison, PairedComparison, RegressionOutcome } from '@loop
 import { casesToSettle, counted, defaultMargin, escapeText, regressionOutcome } from '@loopwright/loops';
 import type { Console } from '../console.js';
 import { numberText } from '../runs/text.js';
-import { formatTable, percentText, signedText } from '../text.js';
+import { showTable } from '../show-table.js';
+import { percentText, signedText } from '../text.js';
 import type { Known } from './measure.js';
 import type { Suite } from './suites.js';
 
@@ -36,11 +37,11 @@ export function showComparison(comparison: ModelComparison, console: Console): v
   const { right, reward, tokens, latency, unjudged, promptTokens } = comparison;
   const rows: string[][] = [
     [
-      'right',
-      percentText(right.start),
-      percentText(right.candidate),
+      'right, %',
+      (right.start * 100).toFixed(1),
+      (right.candidate * 100).toFixed(1),
       signedText(right.difference * 100, 1),
-      `${signedText(right.interval.low * 100, 1)} to ${signedText(right.interval.high * 100, 1)} points`,
+      rangeText(right.interval.low * 100, right.interval.high * 100, 1),
       String(right.n),
     ],
     ...(reward === undefined ? [] : [pairedRow('reward', reward, 3)]),
@@ -57,12 +58,16 @@ export function showComparison(comparison: ModelComparison, console: Console): v
           String(latency.n),
         ])),
   ];
-  for (const line of formatTable(['', 'start', 'version', 'diff', '95 % interval', 'n'], rows)) console.line(line);
-  if (unjudged > 0) console.line(`${unjudged} problems are left out: an answer to them could not be judged.`);
+  showTable(console, ['', 'start', 'version', 'diff', '95 % interval', 'n'], rows);
+  if (unjudged > 0) console.hanging('', `${unjudged} problems are left out: an answer to them could not be judged.`);
+}
+
+function rangeText(low: number, high: number, digits: number): string {
+  return `${signedText(low, digits)} to ${signedText(high, digits)}`;
 }
 
 function pairedRow(name: string, { start, candidate, difference, interval, n }: PairedComparison, digits: number) {
-  const range = `${signedText(interval.low, digits)} to ${signedText(interval.high, digits)}`;
+  const range = rangeText(interval.low, interval.high, digits);
   return [name, start.toFixed(digits), candidate.toFixed(digits), signedText(difference, digits), range, String(n)];
 }
 
@@ -70,7 +75,7 @@ function pairedRow(name: string, { start, candidate, difference, interval, n }: 
 export function soFarText({ done, of, right }: Extract<Known, { readonly done: number }>): string {
   if (right === undefined) return `It ended after ${done} of ${of} rows: too few to compare.`;
   const { start, candidate, n, interval } = right;
-  const range = `${signedText(interval.low * 100, 1)} to ${signedText(interval.high * 100, 1)} points at 95 %`;
+  const range = `${rangeText(interval.low * 100, interval.high * 100, 1)} points at 95 %`;
   return `It ended after ${done} of ${of} rows. Right so far: ${percentText(start)} of the start, ${percentText(candidate)} of the version (${range}, n ${n}).`;
 }
 
@@ -88,29 +93,33 @@ function undecidedText(comparison: PairedComparison, margin: number): string {
 export function showSuites(suites: readonly ShownSuite[], margin: number, console: Console): void {
   const rows = suites.map(({ name, comparison: { start, candidate, interval, n }, outcome }) => [
     escapeText(name),
-    percentText(start),
-    percentText(candidate),
-    `${signedText(interval.low * 100, 1)} to ${signedText(interval.high * 100, 1)} points`,
+    (start * 100).toFixed(1),
+    (candidate * 100).toFixed(1),
+    rangeText(interval.low * 100, interval.high * 100, 1),
     String(n),
     outcome,
   ]);
-  for (const line of formatTable(['regression suite', 'start', 'version', '95 % interval', 'n', 'outcome'], rows))
-    console.line(line);
+  showTable(console, ['passed, %', 'start', 'version', 'diff, 95 %', 'n', 'outcome'], rows);
   for (const suite of suites)
     if (suite.outcome === 'undecided')
-      console.line(`${escapeText(suite.name)}: ${undecidedText(suite.comparison, margin)}.`);
+      console.hanging('', `${escapeText(suite.name)}: ${undecidedText(suite.comparison, margin)}.`);
   // Not a word of it is about this evaluation.
-  console.line(
+  console.hanging(
+    '',
     console.paint.dim(
       `What the outcomes mean: held, at 95 % it fell by at most ${(margin * 100).toFixed(0)} points; fell, at 95 % it fell at all; undecided, the interval allows both.`,
     ),
   );
   for (const { name, unjudged } of suites)
     if (unjudged > 0)
-      console.line(`${escapeText(name)}: ${unjudged} problems are left out: an answer to them could not be judged.`);
+      console.hanging(
+        '',
+        `${escapeText(name)}: ${unjudged} problems are left out: an answer to them could not be judged.`,
+      );
   for (const { label, otherLines } of suites)
     if (otherLines > 0)
-      console.line(
+      console.hanging(
+        '',
         `${escapeText(label)}: ${counted(otherLines, 'line')} of its output are no cases: {"id": "…", "pass": true} is one.`,
       );
 }

@@ -41,7 +41,7 @@ export async function approvalCommand(
   const approval = { status: to, note, ...(withoutResults === undefined ? {} : { withoutResults }) };
   const { metrics } = await change(version, { said: { approval }, text }, address, context);
   // By what it was approved: whoever reads only that it is hasn't seen how few rows that was.
-  if (to === 'Approved') context.console.table(resultRows(metrics));
+  if (to === 'Approved') context.console.table(resultRows(metrics, { notes: true }));
 }
 
 export async function describeCommand(

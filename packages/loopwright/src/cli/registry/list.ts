@@ -1,9 +1,11 @@
 /** `loopwright registry groups` and `list`: what a server keeps. */
 import type { VersionSummary } from '@loopwright/client';
+import { escapeText, truncateText } from '@loopwright/loops';
 import type { ApprovalStatus, VersionKind } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
-import { bytesText, formatTable, timeText } from '../text.js';
+import { showTable } from '../show-table.js';
+import { bytesText, timeText } from '../text.js';
 
 export async function groupsCommand(address: ServerAddress, context: CommandContext): Promise<void> {
   const { console } = context;
@@ -21,7 +23,7 @@ export async function groupsCommand(address: ServerAddress, context: CommandCont
     timeText(createdAtMs),
     oneLine(description),
   ]);
-  for (const line of formatTable(['group', 'versions', 'latest', 'created', 'description'], rows)) console.line(line);
+  showTable(console, ['group', 'versions', 'latest', 'created', 'description'], rows);
 }
 
 export interface ListOptions extends ServerAddress {
@@ -55,10 +57,11 @@ export async function listCommand(
   const hidden = found.length - versions.length;
   if (versions.length > 0) {
     const head = ['version', 'kind', 'state', 'approval', 'step', 'size', 'saved', 'description'];
-    for (const line of formatTable(head, versions.map(rowOf))) console.line(line);
+    showTable(console, head, versions.map(rowOf));
   } else if (hidden === 0) console.line(`No such versions at ${service.baseUrl}.`);
   if (hidden > 0)
-    console.line(
+    console.hanging(
+      '',
       `${versions.length === 0 ? 'Only' : 'And'} ${hidden} without a description that expire, made by loops for their next samples: --all shows them.`,
     );
   if (found.length === limit) console.note(`These are the newest ${limit}; --limit shows more.`);
@@ -98,7 +101,5 @@ export function stateText({ state, expiresAtMs }: Pick<VersionSummary, 'state' |
 
 /** Text of people in a table: in one line, and without what a terminal would obey. */
 export function oneLine(text: string, most = 60): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
-  const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ');
-  return plain.length > most ? `${plain.slice(0, most - 1)}…` : plain;
+  return truncateText(escapeText(text.replace(/\s+/g, ' ')), most);
 }

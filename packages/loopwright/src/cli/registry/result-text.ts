@@ -3,8 +3,11 @@ import { escapeText } from '@loopwright/loops';
 import { approvalGaps, type VersionMetric, type VersionResult, versionResults } from '@loopwright/protocol';
 import { signedText } from '../text.js';
 
-/** Of each result its difference from the start with interval and n, and how it was measured; or that it is missing, or fell. */
-export function resultRows(metrics: readonly Pick<VersionMetric, 'name' | 'value' | 'note'>[]): [string, string][] {
+/** Of each result its difference from the start with interval and n, and with `notes` how it was measured; or that it is missing, or fell. */
+export function resultRows(
+  metrics: readonly Pick<VersionMetric, 'name' | 'value' | 'note'>[],
+  { notes }: { readonly notes: boolean },
+): [string, string][] {
   const found = new Map(metrics.map((metric) => [metric.name, metric]));
   const gaps = new Map(approvalGaps(metrics).map(({ result, why }) => [result, why]));
   const results = Object.keys(versionResults) as VersionResult[]; // true: its own keys
@@ -12,7 +15,7 @@ export function resultRows(metrics: readonly Pick<VersionMetric, 'name' | 'value
     const why = gaps.get(result);
     if (why === 'missing') return [result, 'missing'];
     const [first] = versionResults[result];
-    const note = escapeText(found.get(first)?.note ?? '');
+    const note = notes ? escapeText(found.get(first)?.note ?? '') : '';
     const value = (name: string): number => found.get(name)?.value ?? Number.NaN;
     const figures = result === 'cost' ? costText(value) : pairedText(result, value);
     return [result, `${why === 'fell' ? 'fell: ' : ''}${figures}${note === '' ? '' : `; ${note}`}`];

@@ -1,12 +1,15 @@
 /** `loopwright registry show`: all that is known of a version. */
 import type { VersionDetail } from '@loopwright/client';
-import { type TrainedData, type TrainingSpec, versionLimits } from '@loopwright/protocol';
+import { escapeText } from '@loopwright/loops';
+import { approvalGaps, type TrainedData, type TrainingSpec, versionLimits, versionResults } from '@loopwright/protocol';
 import type { Console } from '../console.js';
 import type { CommandContext } from '../context.js';
 import type { ServerAddress } from '../sessions.js';
-import { bytesText, formatTable, timeText } from '../text.js';
+import { showTable } from '../show-table.js';
+import { bytesText, figureText, timeText } from '../text.js';
 import { atServer } from './at-server.js';
 import { approvalText, nameOf, oneLine, stateText } from './list.js';
+import { resultRows } from './result-text.js';
 
 export async function showCommand(name: string, address: ServerAddress, context: CommandContext): Promise<void> {
   const [version, ...ancestors] = await atServer(address, context, ({ registry }) => registry.lineage(name));
@@ -29,7 +32,7 @@ export function showVersion(version: VersionDetail, ancestors: readonly VersionD
         ? approvalText(version)
         : `${approvalText(version)}: ${oneLine(approval.note, versionLimits.note)}`,
     ],
-    ...(tagText.length === 0 ? [] : [['tags', tagText.join(', ')] as const]),
+    ...(tagText.length === 0 ? [] : [['tags', escapeText(tagText.join(', '))] as const]),
     ['base model', version.baseModel],
     ['trained', trainingText(version.training)],
     ['session', `${lineage.sessionName}, after ${lineage.step} optimizer steps`],
@@ -37,16 +40,37 @@ export function showVersion(version: VersionDetail, ancestors: readonly VersionD
     ...(lineage.data === null ? [] : [['data since', dataText(lineage.data)] as const]),
     ['saved', timeText(version.createdAtMs)],
     ['size', bytesText(version.sizeBytes)],
+    ...resultsOf(version),
   ]);
-  if (metrics.length > 0) {
-    console.line();
-    const rows = metrics.map(({ name, value, note, atMs }) => [name, String(value), timeText(atMs), oneLine(note)]);
-    for (const line of formatTable(['metric', 'value', 'attached', 'how'], rows)) console.line(line);
-  }
+  showMetrics(metrics, console);
   if (files.length > 0) {
     console.line();
-    const rows = files.map(({ path, sizeBytes, sha256 }) => [path, bytesText(sizeBytes), sha256]);
-    for (const line of formatTable(['file', 'size', 'sha256'], rows)) console.line(line);
+    const rows = files.map(({ path, sizeBytes, sha256 }) => [oneLine(path), bytesText(sizeBytes), sha256]);
+    showTable(console, ['file', 'size', 'sha256'], rows);
+  }
+}
+
+/** Beside the start of its training; nothing where none of them is known. */
+function resultsOf({ metrics }: VersionDetail): readonly (readonly [string, string])[] {
+  return approvalGaps(metrics).filter(({ why }) => why === 'missing').length === Object.keys(versionResults).length
+    ? []
+    : resultRows(metrics, { notes: false }); // these are told with the metrics
+}
+
+/** What was attached at once has one note, which is told once. */
+function showMetrics(metrics: VersionDetail['metrics'], console: Console): void {
+  const groups = new Map<string, VersionDetail['metrics'][number][]>();
+  for (const metric of metrics) {
+    const key = `${metric.atMs} ${metric.note}`;
+    const group = groups.get(key) ?? [];
+    group.push(metric);
+    groups.set(key, group);
+  }
+  for (const group of groups.values()) {
+    const [{ atMs, note }] = group as [VersionDetail['metrics'][number]]; // true: none is empty
+    console.line();
+    console.hanging(`${timeText(atMs)}  `, escapeText(note));
+    console.table(group.map(({ name, value }) => [name, figureText(value)] as const));
   }
 }
 

@@ -67,7 +67,7 @@ test('one step shows its best, worst and longest', async () => {
     ['sample', 2, ['worst'], 0],
   ]);
   const none = await loopwright('samples', 'runs/toy', '--step', '9');
-  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('a step of which samples are kept')]);
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('a step of which samples are kept: 1 to 4\n')]);
 });
 
 test('stored answers are graded again by another grader, and flipped advantages are told', async () => {

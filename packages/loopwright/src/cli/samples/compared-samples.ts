@@ -68,6 +68,13 @@ export async function markedSamples(folder: string, step?: number): Promise<RunS
   return found;
 }
 
+/** Steps of which {@link markedSamples} finds some, in order. */
+export async function markedSteps(folder: string): Promise<number[]> {
+  const steps = new Set<number>();
+  for await (const { marks, step } of readSamples(folder)) if (marks !== undefined) steps.add(step);
+  return [...steps].sort((a, b) => a - b);
+}
+
 /** As people are shown it. */
 export function questionOf({ question, problem }: Pick<RunSample, 'question' | 'problem'>): string {
   return question === '' ? problem : question;

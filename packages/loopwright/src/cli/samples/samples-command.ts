@@ -5,7 +5,8 @@ import { complaint } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { tellDamage } from '../runs/damage.js';
 import { folderText } from '../runs/text.js';
-import { comparedSamples, markedSamples } from './compared-samples.js';
+import { comparedSamples, markedSamples, markedSteps } from './compared-samples.js';
+import { rangesText } from './ranges-text.js';
 import { type Shortened, showCompared, showMarked, showTokens } from './samples-text.js';
 import { signOffText } from './sign-off-text.js';
 
@@ -34,14 +35,7 @@ export async function samplesCommand(
   const problems = step === undefined ? await comparedSamples(run.folder, { problems: prompts, columns }) : [];
   const marked = await markedSamples(run.folder, step);
   const seen: RunSample[] = [...problems.flatMap(({ samples }) => samples), ...marked];
-  if (seen.length === 0)
-    throw complaint({
-      code: 'not_found',
-      field: step === undefined ? folder : 'step',
-      expected: step === undefined ? 'a run that kept samples' : 'a step of which samples are kept',
-      got: step === undefined ? 'one without' : `step ${step}`,
-      remedy: 'hand run.onStep and run.onFixedSamples to the loop, and leave samples.groupsPerStep above 0',
-    });
+  if (seen.length === 0) throw await nothingSeen(run.folder, step);
   const size = { width: console.stdout.columns ?? plainWidth, lines: full ? Number.POSITIVE_INFINITY : someLines };
   for (const sample of seen) console.event({ ...sample, type: 'sample', of: sample.type });
   const shortened = { answers: 0, questions: 0 };
@@ -70,6 +64,25 @@ export async function samplesCommand(
   }
   await showSignOffs(run.folder, { signOff, note, seen, isWhole }, console);
   await tellDamage(run, console);
+}
+
+async function nothingSeen(folder: string, step: number | undefined): Promise<Error> {
+  const kept = step === undefined ? [] : await markedSteps(folder);
+  if (step !== undefined && kept.length > 0)
+    return complaint({
+      code: 'not_found',
+      field: 'step',
+      expected: `a step of which samples are kept: ${rangesText(kept)}`,
+      got: String(step),
+      remedy: 'name one of these',
+    });
+  return complaint({
+    code: 'not_found',
+    field: step === undefined ? folder : 'step',
+    expected: step === undefined ? 'a run that kept samples' : 'a step of which samples are kept',
+    got: step === undefined ? 'one without' : `step ${step} of a run without`,
+    remedy: 'hand run.onStep and run.onFixedSamples to the loop, and leave samples.groupsPerStep above 0',
+  });
 }
 
 /** `3 of 5 answers and 1 question are shown in part: --full shows all.` */

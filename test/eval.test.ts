@@ -249,6 +249,6 @@ test('every command of the guide is one that the command line takes', async () =
     // The suite of these tests falls.
     expect([args.join(' '), code]).toEqual([args.join(' '), args.includes('--regression-command') ? 1 : 0]);
     expect(stdout).toMatch(/right, % .* 12\n/);
-    if (args.includes('--prices')) expect(stdout).toMatch(/1000 answers: [\d.]+ USD from the start/);
+    if (args.includes('--prices')) expect(stdout).toMatch(/1000 answers cost [\d.]+ USD of the start/);
   }
 });

@@ -33,19 +33,38 @@ test('versions are listed, judged, measured, downloaded and deleted by the comma
   ]);
   expect((await registry('list', '--all', '--kind', 'sampler')).events).toMatchObject([{ number: 1 }]);
   expect((await registry('reject', id, '--note', 'too short')).code).toBe(0);
-  expect((await registry('approve', arn, '--without-results', 'a test')).code).toBe(0);
+  expect((await registry('approve', arn, '--without-results', 'this is a test')).code).toBe(0);
   expect((await registry('tag', id, 'team=math', 'stage=trial')).code).toBe(0);
   expect((await registry('tag', id, '--remove', 'stage')).code).toBe(0);
   expect((await registry('metrics', id, 'eval/accuracy=0.5', 'eval/length=12', '--note', '20 problems')).code).toBe(0);
+  // What an evaluation attached isn't written over by hand without a word; other figures are, with one.
+  const results = ['eval/difference=0.5', 'eval/n=20'];
+  expect((await registry('metrics', id, ...results)).code).toBe(0);
+  expect((await registry('metrics', id, 'eval/n=600')).events.at(-1)).toMatchObject({
+    error: {
+      code: 'invalid_argument',
+      details: {
+        field: 'metrics eval/n',
+        got: expect.stringMatching(/^20, of 20/),
+        remedy: expect.stringContaining('--remove eval/n'),
+      },
+    },
+  });
+  expect((await registry('metrics', id, '--remove', 'eval/difference', 'eval/n')).code).toBe(0);
+  expect((await registry('metrics', id, 'eval/length=12', '--note', '20 problems')).stderr).toBe('');
+  expect((await registry('metrics', id, 'eval/accuracy=0.4')).stderr).toMatch(
+    /^eval\/accuracy was 0\.5 before \(20.*: 20 problems\)\n$/,
+  );
+  expect((await registry('metrics', id, 'eval/accuracy=0.5', '--note', '20 problems')).code).toBe(0);
   expect((await registry('describe', id, 'counts up')).code).toBe(0);
   expect((await registry('keep', 'sagemaker-default/1')).events).toMatchObject([{ expiresAtMs: null }]);
   const shown = await runCommand(['registry', 'show', id, '--url', url], { home });
   expect(shown.stdout).toMatch(/counts up\n/);
   expect(shown.stdout).toMatch(
-    /approval +Approved: approved with evaluation missing, regression missing, cost missing: a test\n +tags +team=math\n/,
+    /approval +Approved: approved with evaluation missing, regression missing, cost missing: this is a test\n +tags +team=math\n/,
   );
   expect(shown.stdout).toMatch(/data since +1 passes, 1 datums, 4 tokens, digest [0-9a-f]{16}…\n/);
-  expect(shown.stdout).toMatch(/\d {2}20 problems\n +eval\/accuracy +0\.5\n +eval\/length +12\n/);
+  expect(shown.stdout).toMatch(/\d {2}20 problems\n +eval\/accuracy +0\.5\n/);
 
   const target = (name: string) => join(folder.path, name);
   const peft = await registry('download', id, target('peft'), '--part', 'adapter');

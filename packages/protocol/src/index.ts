@@ -27,6 +27,7 @@ export type {
 export { operationStatuses, trainingOperationTypes } from './operation.js';
 export type { AdamParams } from './optimizer.js';
 export { adamRanges } from './optimizer.js';
+export { requireReason } from './reason.js';
 export type {
   Approval,
   ApprovalStatus,

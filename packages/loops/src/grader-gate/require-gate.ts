@@ -1,5 +1,5 @@
 /** A run asks whether its grader has passed, before it begins. */
-import { complaint, LoopwrightError } from '@loopwright/protocol';
+import { LoopwrightError, requireReason } from '@loopwright/protocol';
 import type { GateResult } from './words.js';
 
 /** A result to begin a run with: passed, or failed and overridden with a reason. */
@@ -16,9 +16,6 @@ export type GateDecision =
       /** Names of the findings that say stop. */
       readonly findings: readonly string[];
     };
-
-/** A word is no reason. */
-const shortestReason = 10;
 
 /**
  * Lets a run begin, or refuses it.
@@ -43,11 +40,8 @@ export function requireGate(gate: GraderGate): GateDecision {
 
 /** @throws `invalid_argument` */
 export function checkReason(reason: unknown): asserts reason is string {
-  if (typeof reason === 'string' && reason.trim().length >= shortestReason) return;
-  throw complaint({
+  requireReason(reason, {
     field: 'override',
-    expected: `the reason in ${shortestReason} characters or more`,
-    got: typeof reason === 'string' ? `${reason.trim().length} characters` : typeof reason,
     remedy: 'say why the run may begin with a grader that fails: it is recorded',
   });
 }

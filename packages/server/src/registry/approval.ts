@@ -4,6 +4,7 @@ import {
   approvalGaps,
   complaint,
   otherComparison,
+  requireReason,
   type VersionChange,
   type VersionMetric,
   versionLimits,
@@ -14,7 +15,7 @@ import {
  * A change that approves, as it is kept: the reason to do without results is in its note. Other changes are what they were.
  *
  * @param known metrics of the version before the change
- * @throws `approval_refused` when results are missing, or say that it fell, and no reason is given; `invalid_argument` for a note that becomes too long
+ * @throws `approval_refused` when results are missing, or say that it fell, and no reason is given; `invalid_argument` for a reason of fewer than ten characters, or a note that becomes too long
  */
 export function checkedApproval(change: VersionChange, known: readonly VersionMetric[]): VersionChange {
   const { approval, metrics = {} } = change;
@@ -37,6 +38,10 @@ export function checkedApproval(change: VersionChange, known: readonly VersionMe
       remedy:
         'attach them with loopwright eval (--against only with a version that it came from), or give the reason to do without: --without-results (approval.withoutResults), which is kept in the note',
     });
+  requireReason(withoutResults, {
+    field: 'approval.withoutResults',
+    remedy: 'say why it may be approved all the same: it is kept in the note',
+  });
   const note = [kept.note, `approved with ${gaps.join(', ')}: ${withoutResults.trim()}`]
     .filter((text) => text !== '')
     .join('; ');

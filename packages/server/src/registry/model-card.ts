@@ -41,7 +41,7 @@ function resultLines(metrics: DescribedVersion['metrics']): string[] {
   const lines: Readonly<Record<VersionResult, string>> = {
     evaluation: `- evaluation: share right on held-out rows, difference ${paired('eval')}`,
     regression: `- regression: share of cases passed, difference ${paired('regression')}`,
-    cost: `- cost: sampled tokens of an answer, difference ${value('cost/tokens/difference').toFixed(1)}; an answer takes ${value('cost/latency_p50_ms').toFixed(0)} ms (p50), ${value('cost/latency_start_p50_ms').toFixed(0)} ms from the start`,
+    cost: `- cost: sampled tokens of an answer, difference ${value('cost/tokens/difference').toFixed(1)}; an answer takes ${value('cost/latency_p50_ms').toFixed(0)} ms (p50), where the start takes ${value('cost/latency_start_p50_ms').toFixed(0)} ms`,
   };
   const names = Object.keys(lines) as VersionResult[]; // true: its own keys
   return names.filter((name) => !missing.includes(name)).map((name) => lines[name]);

@@ -86,7 +86,7 @@ describe('what is said of a version', () => {
     const server = await started();
     await server.train('s', 1, { type: 'save-state', description: 'fine\n\u001b[2Jhidden' });
     const note = 'ok\u001b]0;title\u0007 \u009b31m\u202edlrow';
-    const approval = { status: 'Approved', note, withoutResults: 'a toy' };
+    const approval = { status: 'Approved', note, withoutResults: 'a toy model' };
     await server.request('PATCH', path(1), { approval, metrics: { 'eval/x': { value: 1, note: '\u001b[1m' } } });
     const card = await (await server.fetch(`${path(1)}/card`)).text();
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there
@@ -112,8 +112,12 @@ describe('what is said of a version', () => {
     ]);
     expect((await approve({ withoutResults: ' ' })).status).toBe(409);
     expect((await approve({ withoutResults: 'x'.repeat(1000) })).body).toMatchObject({ code: 'invalid_argument' });
-    expect((await approve({ withoutResults: 'a toy' })).status).toBe(200);
-    const note = 'fine; approved with evaluation missing, regression missing, cost missing: a toy';
+    expect((await approve({ withoutResults: 'a toy' })).body).toMatchObject({
+      code: 'invalid_argument',
+      details: { field: 'approval.withoutResults', got: '5 characters', remedy: expect.any(String) },
+    });
+    expect((await approve({ withoutResults: 'a toy model' })).status).toBe(200);
+    const note = 'fine; approved with evaluation missing, regression missing, cost missing: a toy model';
     expect(await described(server, 1)).toMatchObject({ approval: { status: 'Approved', note } });
 
     const names = Object.values(versionResults).flat();
@@ -141,7 +145,7 @@ describe('what is said of a version', () => {
     expect(card).toContain(
       '- evaluation: share right on held-out rows, difference 0.250 (95 % interval -0.100 to 0.250, n = 0.25)',
     );
-    expect(card).toMatch(/- regression: .*\n- cost: /);
+    expect(card).toMatch(/- regression: .*\n- cost: .*; an answer takes 0 ms \(p50\), where the start takes 0 ms\n/);
     expect((await server.request('PATCH', path(1), { approval: { status: 'Rejected' } })).status).toBe(200);
   });
 

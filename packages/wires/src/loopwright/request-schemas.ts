@@ -86,7 +86,9 @@ export const versionChange = z.strictObject({
       note: note.nullish(),
       withoutResults: note
         .nullish()
-        .describe('Why it is approved although results of an evaluation are missing or fell.'),
+        .describe(
+          'Why it is approved although results of an evaluation are missing or fell, in ten characters or more.',
+        ),
     })
     .nullish(),
   tags: tags.nullish().describe('Null takes a tag away.'),

@@ -167,7 +167,7 @@ function show(shown: Shown, { comparison, cost }: EvalResults, console: Console)
     const { currency, start: before, candidate: after } = cost;
     console.hanging(
       '',
-      `1000 answers: ${before.toFixed(4)} ${currency} from the start, ${after.toFixed(4)} from the version.`,
+      `1000 answers cost ${before.toFixed(4)} ${currency} of the start, ${after.toFixed(4)} of the version.`,
     );
   }
   console.line();

@@ -2,11 +2,12 @@
 import type { VersionDetail } from '@loopwright/client';
 import { counted } from '@loopwright/loops';
 import type { VersionChange } from '@loopwright/protocol';
-import { complaint } from '@loopwright/protocol';
+import { complaint, versionResults } from '@loopwright/protocol';
 import type { CommandContext } from '../context.js';
 import { type ServerAddress, serviceOf } from '../sessions.js';
+import { figureText, timeText } from '../text.js';
 import { atServer } from './at-server.js';
-import { nameOf } from './list.js';
+import { nameOf, oneLine } from './list.js';
 import { resultRows } from './result-text.js';
 
 async function change(
@@ -83,8 +84,36 @@ export async function metricsCommand(
       throw complaint({ field: `metrics ${name}`, expected: 'a finite number', got: text.slice(0, 40) });
     return [name, { value, note }] as const;
   });
+  await tellReplaced(version, new Map(set), { address, context });
   const said = { metrics: Object.fromEntries([...remove.map((name) => [name, null] as const), ...set]) };
   await change(version, { said, text: changeText(set.length, remove.length, 'metric') }, address, context);
+}
+
+/**
+ * Tells which figures the version has already. @throws `invalid_argument` for results that an approval asks for: by another figure it would look evaluated as
+ * it wasn't, and interval and n of the evaluation would stay beside it
+ */
+async function tellReplaced(
+  version: string,
+  set: ReadonlyMap<string, { readonly value: number }>,
+  { address, context }: { readonly address: ServerAddress; readonly context: CommandContext },
+): Promise<void> {
+  if (set.size === 0) return;
+  const { metrics } = await atServer(address, context, ({ registry }) => registry.get(version));
+  const asked = new Set<string>(Object.values(versionResults).flat());
+  const replaced = metrics.filter(({ name, value }) => set.has(name) && set.get(name)?.value !== value);
+  const result = replaced.find(({ name }) => asked.has(name));
+  if (result !== undefined)
+    throw complaint({
+      field: `metrics ${result.name}`,
+      expected: 'another name: this is a result that an approval asks for, and the version has it',
+      got: `${figureText(result.value)}, of ${timeText(result.atMs)}`,
+      remedy: `evaluate it again (loopwright eval), or take the result away first: --remove ${result.name}`,
+    });
+  for (const { name, value, note, atMs } of replaced) {
+    const how = note === '' ? '' : `: ${oneLine(note)}`;
+    context.console.note(`${name} was ${figureText(value)} before (${timeText(atMs)}${how})`);
+  }
 }
 
 export async function keepCommand(version: string, address: ServerAddress, context: CommandContext): Promise<void> {

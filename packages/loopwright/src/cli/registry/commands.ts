@@ -44,7 +44,10 @@ A version is named by group/number or by its ARN. Examples:
   );
   onVersion('approve', 'approve a version that an evaluation was attached to (loopwright eval)')
     .option('--note <text>', 'why')
-    .option('--without-results <reason>', 'although results are missing or fell; the reason is kept in the note')
+    .option(
+      '--without-results <reason>',
+      'although results are missing or fell; the reason, of ten characters or more, is kept in the note',
+    )
     .action(async (version, options) =>
       (await annotate()).approvalCommand(version, { ...options, to: 'Approved' }, context),
     );
@@ -60,7 +63,10 @@ A version is named by group/number or by its ARN. Examples:
     .argument('[tags...]', 'key=value')
     .option('--remove <keys...>', 'take these away')
     .action(async (version, tags, options) => (await annotate()).tagCommand({ version, tags }, options, context));
-  onVersion('metrics', 'attach figures to a version; one of the same name is replaced')
+  onVersion(
+    'metrics',
+    'attach figures to a version; one of the same name is replaced, but for results that an approval asks for',
+  )
     .argument('[metrics...]', 'name=value, such as eval/accuracy=0.52')
     .option('--note <text>', 'how they were measured')
     .option('--remove <names...>', 'take these away')
